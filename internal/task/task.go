@@ -1,0 +1,415 @@
+package task
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/rekastream/reka/internal/work"
+	"github.com/rekastream/reka/kafka"
+)
+
+// Task is one partition of a graph. See the package comment.
+type Task struct {
+	// Fixed after New.
+	env       *Env
+	partition int32
+	start     Start
+	ctx       context.Context // of callbacks; ends with the task, or when it is dropped
+	cancel    context.CancelFunc
+	box       *work.Mailbox[message]
+	done      chan struct{} // closed when the goroutine has ended
+
+	dropped atomic.Bool // nothing may be written any more
+
+	// Owned by the goroutine.
+	state      taskState
+	inputs     []*input // joined tables first, then streams in order of declaration
+	stores     []*store
+	joins      []*store
+	restoring  []*restore
+	rec        Record
+	active     active
+	writing    *epoch // sealed and not yet committed
+	sealDue    bool   // seal again as soon as nothing is being written
+	timer      kafka.Timer
+	flushTimer kafka.Timer
+	flushes    int // under way
+	streamTime int64
+	tries      int // of the record at hand
+	retrying   kafka.Timer
+	failed     error
+	gaps       []*gapRead
+	visits     []*Visit    // being run
+	visited    []*Visit    // run, not committed
+	written    bool        // closing: everything is written, or dropped
+	outboxes   [][]*outbox // by target, by partition
+	arena      []byte
+	turns      uint32 // places records without a key
+	noted      int    // log lines about skipped records
+
+	mu    sync.Mutex
+	stats Stats // guarded by mu; published between turns
+	count counts
+}
+
+// active is what belongs to the epoch that is not sealed yet.
+type active struct {
+	epoch   *epoch
+	bytes   int
+	records int
+	moved   bool // a record was finished
+	slid    bool // positions moved over nothing that had an effect
+}
+
+type taskState int8
+
+const (
+	stateRestoring taskState = iota
+	stateRunning
+	stateClosing
+	stateClosed
+)
+
+// String returns the state's name.
+func (s taskState) String() string {
+	return [...]string{"restoring", "running", "closing", "closed"}[s]
+}
+
+// message is what reaches a task's goroutine.
+type message struct {
+	kind    messageKind
+	index   int // of input, restore, gap read
+	batch   *kafka.Batch
+	epoch   *epoch
+	refusal *refusal
+	flushed *flushed
+	visit   *Visit
+	err     error
+}
+
+type messageKind int8
+
+const (
+	msgInput     messageKind = iota // batch of input index
+	msgRestore                      // batch of restore index
+	msgGap                          // batch of a gap read
+	msgSeal                         // the commit interval is over
+	msgCommitted                    // epoch is committed, or not: err
+	msgRefused                      // outputs of epoch were refused
+	msgFlushed                      // a flush has ended
+	msgFlush                        // the flush age is over
+	msgRetry                        // the backoff is over
+	msgVisit                        // run a visitor
+	msgClose                        // close; the drop flag says how
+)
+
+// turnRecords is how many records are processed before messages are looked
+// at again.
+const turnRecords = 1024
+
+// New returns a task that does nothing yet.
+func New(env *Env, partition int32, start Start) *Task {
+	ctx, cancel := context.WithCancel(context.Background())
+	t := &Task{
+		env: env, partition: partition, start: start, ctx: ctx, cancel: cancel,
+		box: work.NewMailbox[message](env.Work), done: make(chan struct{}),
+		streamTime: start.Mark.StreamTime,
+	}
+	t.rec.task = t
+	t.active.epoch = newEpoch(t, start.Mark.Epoch+1)
+	t.outboxes = make([][]*outbox, len(env.Outputs))
+	for i := range env.Outputs {
+		t.outboxes[i] = make([]*outbox, env.Outputs[i].Partitions)
+	}
+	t.makeInputs()
+	return t
+}
+
+// Partition returns the task's partition.
+func (t *Task) Partition() int32 { return t.partition }
+
+// Run starts the task's goroutine. It ends after Close; Event Closed is the
+// last thing that it tells.
+func (t *Task) Run() { work.Go(t.env.Work, t.loop) }
+
+// Close ends the task: what is finished is written and committed first, or,
+// with drop, forgotten. Any goroutine may call it, again with drop after
+// without.
+func (t *Task) Close(drop bool) {
+	if drop {
+		t.dropped.Store(true)
+		t.cancel()
+	}
+	t.box.Put(message{kind: msgClose})
+}
+
+// Cancel ends the context of a callback that is running.
+func (t *Task) Cancel() { t.cancel() }
+
+// Done is closed when nothing of the task runs any more.
+func (t *Task) Done() <-chan struct{} { return t.done }
+
+func (t *Task) loop() {
+	defer close(t.done)
+	defer t.exit()
+	if err := t.open(); err != nil {
+		t.fail(err)
+	}
+	more := false
+	for t.state != stateClosed {
+		var messages []message
+		if more {
+			messages = t.box.TryTake()
+		} else {
+			messages, _ = t.box.Take()
+		}
+		for i := range messages {
+			t.handle(&messages[i])
+		}
+		more = t.process()
+		t.endTurn(more)
+	}
+}
+
+// exit is for a callback that ended its goroutine (runtime.Goexit): the
+// loop's regular end has closed everything already.
+func (t *Task) exit() {
+	t.cancel()
+	if t.state != stateClosed {
+		t.fail(errors.New("callback ended its goroutine"))
+		t.dropped.Store(true)
+		t.giveBack()
+	}
+	t.box.Close()
+	for _, m := range t.box.TryTake() {
+		m.discard()
+	}
+	t.publish()
+	t.event(Closed, nil)
+}
+
+// discard gives back what a message holds that nobody will handle.
+func (m *message) discard() {
+	switch m.kind {
+	case msgInput, msgRestore, msgGap:
+		m.batch.Release()
+	case msgRefused:
+		m.epoch.lost.Store(true)
+		m.epoch.acked(len(m.refusal.records))
+	case msgVisit:
+		m.visit.finish(ErrVisitAborted)
+	default:
+	}
+}
+
+func (t *Task) handle(m *message) {
+	switch m.kind {
+	case msgInput:
+		t.take(t.inputs[m.index], m.batch)
+	case msgRestore:
+		t.restoreBatch(t.restoring[m.index], m.batch)
+	case msgGap:
+		t.gapBatch(m.batch)
+	case msgSeal:
+		t.timer = nil
+		t.seal()
+	case msgCommitted:
+		t.committed(m.epoch, m.err)
+	case msgRefused:
+		t.outputsRefused(m.epoch, m.refusal)
+	case msgFlushed:
+		t.flushEnded(m.flushed)
+	case msgFlush:
+		t.flushTimer = nil
+		t.flush(false)
+	case msgRetry:
+		t.retrying = nil
+	case msgVisit:
+		t.beginVisit(m.visit)
+	case msgClose:
+		t.close()
+	}
+}
+
+// take receives a batch of an input.
+func (t *Task) take(in *input, b *kafka.Batch) {
+	if b.Err != nil {
+		b.Release()
+		t.fail(&kafka.Error{TopicPartition: in.TopicPartition, Offset: in.fetched, Err: b.Err})
+		return
+	}
+	if t.state != stateRunning || t.failed != nil {
+		b.Release()
+		return
+	}
+	before := in.position
+	in.push(b)
+	if in.position != before {
+		t.active.slid = true
+	}
+}
+
+// process runs records for one turn. It reports whether more can be done at
+// once.
+func (t *Task) process() (more bool) {
+	for n := 0; n < turnRecords; {
+		if !t.mayProcess() {
+			return false
+		}
+		if len(t.visits) > 0 {
+			n += t.visitSome()
+			continue
+		}
+		in, limit, inclusive := pick(t.inputs)
+		if in == nil {
+			return false
+		}
+		for r := in.head(); r != nil && n < turnRecords && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
+			if !t.one(in, r) || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
+				return false
+			}
+			n++
+		}
+		t.sendOutputs(false)
+	}
+	return true
+}
+
+// mayProcess reports whether a record may be started.
+func (t *Task) mayProcess() bool {
+	if t.state != stateRunning || t.failed != nil || t.retrying != nil || t.active.bytes >= 2*t.env.EpochBytes {
+		return false
+	}
+	for _, s := range t.stores {
+		if s.table.Full() {
+			return false
+		}
+	}
+	for _, s := range t.joins {
+		if s.table.Full() {
+			return false
+		}
+	}
+	return true
+}
+
+// makeRoom seals an epoch that has become large. It reports whether the task
+// may go on.
+func (t *Task) makeRoom() bool {
+	t.seal()
+	return t.active.bytes < 2*t.env.EpochBytes
+}
+
+// one processes a record. It reports false if the record is not finished.
+func (t *Task) one(in *input, r *kafka.Record) bool {
+	if in.join >= 0 {
+		return t.joined(in, r)
+	}
+	decl := &t.env.Graph.Inputs[in.slot]
+	time := r.Timestamp
+	if time < 0 {
+		if !decl.WallTime {
+			return t.recordFailed(in, r, &DecodeError{Err: errNoTimestamp})
+		}
+		time = t.env.Clock.Now().UnixMilli()
+	}
+	switch {
+	case r.Value == nil && !decl.Nulls:
+		t.count.nullValues++
+		t.finished(in, time)
+		return true
+	case r.Key == nil && !decl.NullKeys:
+		t.count.nullKeys++
+		t.finished(in, time)
+		return true
+	}
+	t.rec.begin(in, r, time)
+	if err := t.call(t.env.Inputs[in.slot]); err != nil {
+		t.rec.void()
+		return t.recordFailed(in, r, err)
+	}
+	t.rec.keep()
+	t.count.bytes += int64(len(r.Key) + len(r.Value))
+	t.finished(in, time)
+	return true
+}
+
+// call runs a handler on t.rec.
+func (t *Task) call(h Handler) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &PanicError{Value: p, Stack: debug.Stack()}
+		}
+	}()
+	err = h(&t.rec)
+	if t.rec.err != nil {
+		return t.rec.err
+	}
+	return err
+}
+
+// finished moves past the head of in.
+func (t *Task) finished(in *input, time int64) {
+	t.streamTime = max(t.streamTime, time)
+	t.tries = 0
+	t.active.moved = true
+	t.active.records++
+	t.count.records++
+	in.next()
+}
+
+// joined takes a row of a joined table in at its turn.
+func (t *Task) joined(in *input, r *kafka.Record) bool {
+	if r.Key == nil {
+		t.count.nullKeys++
+	} else {
+		t.joins[in.join].table.Set(r.Key, r.Value, r.Timestamp)
+		t.active.bytes += len(r.Key) + len(r.Value) + rowOverhead
+	}
+	t.finished(in, r.Timestamp)
+	return true
+}
+
+// rowOverhead is what a row costs in an epoch beside its bytes.
+const rowOverhead = 48
+
+// endTurn lets outputs go and sees to it that what was done is sealed.
+func (t *Task) endTurn(more bool) {
+	if t.state == stateClosed {
+		return
+	}
+	if !more {
+		t.sendOutputs(true)
+	}
+	switch {
+	case t.state == stateClosing:
+		t.advanceClose()
+	case t.active.moved && t.timer == nil && !t.sealDue:
+		t.timer = t.env.Clock.Linger(t.env.CommitInterval, func() { t.box.Put(message{kind: msgSeal}) })
+	case t.active.slid && t.timer == nil && !t.sealDue:
+		t.timer = t.env.Clock.Linger(lazyCommit*t.env.CommitInterval, func() { t.box.Put(message{kind: msgSeal}) })
+	}
+	t.publish()
+}
+
+// lazyCommit is how many commit intervals positions may wait that moved over
+// control records only.
+const lazyCommit = 20
+
+func (t *Task) event(kind EventKind, err error) {
+	t.env.Event(Event{Task: t, Kind: kind, Err: err})
+}
+
+// fail reports what ends the processor. The task starts no further record,
+// and waits for Close.
+func (t *Task) fail(err error) {
+	if t.failed != nil {
+		return
+	}
+	t.failed = fmt.Errorf("task %d: %w", t.partition, err)
+	t.event(Failed, t.failed)
+}
