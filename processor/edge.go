@@ -1,0 +1,80 @@
+package processor
+
+import (
+	"fmt"
+	"sync/atomic"
+
+	"github.com/rekastream/reka/internal/graph"
+)
+
+// Edge is one declaration of a graph: an input, or a handle such as *State or
+// *Sink, or an error policy. It is sealed.
+type Edge interface {
+	declare(*declaration) error
+}
+
+// edgeFunc is an edge that is nothing but a declaration.
+type edgeFunc func(*declaration) error
+
+func (f edgeFunc) declare(d *declaration) error { return f(d) }
+
+// handler processes the record that a context stands at.
+type handler func(*Context) error
+
+// declaration is a graph being built.
+type declaration struct {
+	graph    graph.Graph
+	inputs   []handler
+	loop     handler // of the loop, which comes last
+	visitors []handler
+	slots    map[any]int // of handles
+	seen     map[any]bool
+	policies map[Phase]bool
+	loopEdge any // the *Looped declared, of whatever type
+}
+
+// once refuses a handle that is declared twice.
+func (d *declaration) once(handle any, what string) error {
+	if d.seen[handle] {
+		return fmt.Errorf("%s is declared twice", what)
+	}
+	d.seen[handle] = true
+	return nil
+}
+
+// output returns the index of an output topic, declaring it if need be.
+func (d *declaration) output(topic string) int {
+	for i, o := range d.graph.Outputs {
+		if o.Topic == topic {
+			return i
+		}
+	}
+	d.graph.Outputs = append(d.graph.Outputs, graph.Output{Topic: topic})
+	return len(d.graph.Outputs) - 1
+}
+
+// binding remembers the slot of a handle in the graph that it met last. A
+// handle may be used in any number of graphs at once.
+type binding struct {
+	last atomic.Pointer[bound]
+}
+
+type bound struct {
+	graph *Graph
+	slot  int
+}
+
+// slot returns the handle's slot in the graph of ctx. If the graph does not
+// declare it the record fails.
+func (b *binding) slot(ctx *Context, handle any, what string) (int, bool) {
+	if l := b.last.Load(); l != nil && l.graph == ctx.graph {
+		return l.slot, true
+	}
+	slot, ok := ctx.graph.slots[handle]
+	if !ok {
+		ctx.rec.Stick(&UndeclaredError{Handle: what, Group: ctx.graph.spec.Group})
+		return 0, false
+	}
+	b.last.Store(&bound{graph: ctx.graph, slot: slot})
+	return slot, true
+}

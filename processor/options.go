@@ -1,0 +1,189 @@
+package processor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/rekastream/reka/storage"
+)
+
+// Option is an option of New.
+type Option interface{ apply(*config) }
+
+type optionFunc func(*config)
+
+func (f optionFunc) apply(c *config) { f(c) }
+
+type config struct {
+	storage    storage.Builder
+	log        *zap.Logger
+	observer   Observer
+	middleware []Middleware
+
+	commit    time.Duration
+	session   time.Duration
+	heartbeat time.Duration
+	rebalance time.Duration
+	stop      time.Duration
+
+	dynamic  bool
+	stay     bool
+	lost     LostOffsets
+	replicas int16
+
+	epochBytes, recordBytes, cacheBytes, flushBytes, fetchBytes int
+	flushAge                                                    time.Duration
+}
+
+func defaultConfig() config {
+	return config{
+		commit: 100 * time.Millisecond, session: 10 * time.Second, heartbeat: time.Second,
+		rebalance: time.Minute, stop: 30 * time.Second,
+		epochBytes: 16 << 20, recordBytes: 64 << 20, cacheBytes: 64 << 20, flushBytes: 32 << 20, fetchBytes: 2 << 20,
+		flushAge: 30 * time.Second,
+	}
+}
+
+// WithStorage sets where the group table, further stores, joined and looked
+// up tables live: badgerstore.In(dir), or storage.Memory(). A graph that has
+// any of them needs it.
+func WithStorage(b storage.Builder) Option { return optionFunc(func(c *config) { c.storage = b }) }
+
+// WithLogger sets the logger. Default: the client's.
+func WithLogger(l *zap.Logger) Option { return optionFunc(func(c *config) { c.log = l }) }
+
+// WithObserver tells o of assignments and states.
+func WithObserver(o Observer) Option { return optionFunc(func(c *config) { c.observer = o }) }
+
+// Middleware runs around every callback. It calls next, once, with the
+// context that it got or one made of it by Context.With, and returns its
+// error or another.
+type Middleware func(ctx *Context, next func(*Context) error) error
+
+// WithMiddleware adds a middleware. The first one is the outermost.
+func WithMiddleware(m Middleware) Option {
+	return optionFunc(func(c *config) { c.middleware = append(c.middleware, m) })
+}
+
+// WithCommitInterval sets how long finished records may wait for their
+// commit. Default 100 ms.
+func WithCommitInterval(d time.Duration) Option { return optionFunc(func(c *config) { c.commit = d }) }
+
+// WithSessionTimeout sets after how long without a heartbeat the group gives
+// this member's partitions to others. Default 10 s; the broker has bounds.
+func WithSessionTimeout(d time.Duration) Option { return optionFunc(func(c *config) { c.session = d }) }
+
+// WithHeartbeatInterval sets how often the member shows that it lives, and
+// how fast it learns of a rebalance. Default 1 s; at most a third of the
+// session timeout.
+func WithHeartbeatInterval(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.heartbeat = d })
+}
+
+// WithRebalanceTimeout sets how long a rebalance waits for this member; a
+// callback that takes longer loses its task. Default 60 s.
+func WithRebalanceTimeout(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.rebalance = d })
+}
+
+// WithStopTimeout bounds the draining after Run's context has ended. Default
+// 30 s.
+func WithStopTimeout(d time.Duration) Option { return optionFunc(func(c *config) { c.stop = d }) }
+
+// WithDynamicMembership makes the member a new one at every start. Default:
+// it keeps the identity of its state directory, so that a restart within the
+// session timeout gets its partitions back without a rebalance.
+func WithDynamicMembership() Option { return optionFunc(func(c *config) { c.dynamic = true }) }
+
+// WithKeptMembership does not leave the group at the end of Run: the
+// partitions stay with this member until the session times out, for a restart
+// that is planned to be quicker.
+func WithKeptMembership() Option { return optionFunc(func(c *config) { c.stay = true }) }
+
+// LostOffsets says where to go on when a table has rows while the group has
+// no committed offsets.
+type LostOffsets int8
+
+// What to do about lost offsets.
+const (
+	FailOnLostOffsets LostOffsets = iota // Run returns ErrOffsetsLost; the default
+	RestartEarliest                      // from the start of the inputs: their records are applied again
+	RestartLatest                        // from the end of the inputs: what came meanwhile is not processed
+)
+
+// WithLostOffsets sets what happens when the group's offsets are lost.
+func WithLostOffsets(l LostOffsets) Option { return optionFunc(func(c *config) { c.lost = l }) }
+
+// WithReplication sets the replication factor of the internal topics that
+// are created. Default: the broker's.
+func WithReplication(n int16) Option { return optionFunc(func(c *config) { c.replicas = n }) }
+
+// WithEpochBytes bounds what a task does between two commits, in bytes: it
+// commits early beyond n, and waits beyond twice n. Default 16 MiB.
+func WithEpochBytes(n int) Option { return optionFunc(func(c *config) { c.epochBytes = n }) }
+
+// WithRecordBytes bounds what the callback of one record may change and emit,
+// in bytes. Default 64 MiB.
+func WithRecordBytes(n int) Option { return optionFunc(func(c *config) { c.recordBytes = n }) }
+
+// WithCacheBytes bounds the rows in memory, in bytes for each store and
+// partition. Default 64 MiB.
+func WithCacheBytes(n int) Option { return optionFunc(func(c *config) { c.cacheBytes = n }) }
+
+// WithFlush sets when committed rows go to the store: when there are more
+// than n bytes of them in a store and partition, or after age. Until then a
+// restart replays them. Default 32 MiB and 30 s.
+func WithFlush(n int, age time.Duration) Option {
+	return optionFunc(func(c *config) { c.flushBytes, c.flushAge = n, age })
+}
+
+// WithFetchBytes bounds what is read ahead, in bytes for each partition.
+// Default 2 MiB.
+func WithFetchBytes(n int) Option { return optionFunc(func(c *config) { c.fetchBytes = n }) }
+
+// validate checks the options against each other.
+func (c *config) validate(stateful bool) error {
+	for _, d := range []struct {
+		name string
+		d    time.Duration
+	}{
+		{"WithCommitInterval", c.commit}, {"WithSessionTimeout", c.session}, {"WithHeartbeatInterval", c.heartbeat},
+		{"WithRebalanceTimeout", c.rebalance}, {"WithStopTimeout", c.stop}, {"WithFlush: age", c.flushAge},
+	} {
+		if d.d <= 0 {
+			return fmt.Errorf("%s: %v, want more than 0", d.name, d.d)
+		}
+	}
+	for _, n := range []struct {
+		name string
+		n    int
+	}{
+		{"WithEpochBytes", c.epochBytes}, {"WithRecordBytes", c.recordBytes}, {"WithCacheBytes", c.cacheBytes},
+		{"WithFlush: bytes", c.flushBytes}, {"WithFetchBytes", c.fetchBytes},
+	} {
+		if n.n <= 0 {
+			return fmt.Errorf("%s: %d, want more than 0", n.name, n.n)
+		}
+	}
+	switch {
+	case 3*c.heartbeat > c.session:
+		return fmt.Errorf("WithHeartbeatInterval: %v is more than a third of the session timeout %v (WithSessionTimeout)", c.heartbeat, c.session)
+	case c.rebalance < c.session:
+		return fmt.Errorf("WithRebalanceTimeout: %v is less than the session timeout %v (WithSessionTimeout)", c.rebalance, c.session)
+	case c.replicas < 0:
+		return fmt.Errorf("WithReplication: %d", c.replicas)
+	case c.lost < FailOnLostOffsets || c.lost > RestartLatest:
+		return fmt.Errorf("WithLostOffsets: %d", c.lost)
+	case stateful && c.storage == nil:
+		return errors.New("WithStorage is missing: the graph keeps tables (badgerstore.In(dir), or storage.Memory())")
+	}
+	for _, m := range c.middleware {
+		if m == nil {
+			return errors.New("WithMiddleware(nil)")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,330 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/internal/assign"
+	"github.com/rekastream/reka/internal/replica"
+	"github.com/rekastream/reka/internal/task"
+	"github.com/rekastream/reka/internal/work"
+	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/storage"
+)
+
+// session is one Run. The goroutine that called Run owns it: everything that
+// happens reaches it as a message.
+type session struct {
+	p      *Processor
+	spec   topology
+	box    *work.Mailbox[message]
+	ctx    context.Context // of everything that the session starts; ends when it gives up
+	cancel context.CancelFunc
+
+	store    storage.Store
+	release  func() // of the claim on group and state
+	mirrors  []*replica.Mirror
+	loaded   int // mirrors that are ready
+	fetcher  kafka.Fetcher
+	restorer kafka.Fetcher
+	producer kafka.Producer
+	member   kafka.Member
+	lane     *task.Lane
+	disk     *task.Worker
+	errands  *task.Worker
+	helpers  sync.WaitGroup // mirrors and takeovers
+	env      *task.Env
+
+	// Owned by the goroutine.
+	slots    map[int32]*slot
+	assigned bool // there was an assignment
+	stopping bool
+	failure  error
+	timedOut bool
+	rejoin   bool // once nothing is being released
+	left     bool
+
+	mu     sync.Mutex
+	claims []assign.Task // guarded by mu; what the next join claims
+	tasks  []*task.Task  // guarded by mu; running or restoring
+	nonce  uint64        // guarded by mu
+}
+
+// slot is one partition that this member has, gets, or gives up.
+type slot struct {
+	partition int32
+	task      *task.Task // nil while it is being taken over
+	running   bool
+	closing   bool
+	written   bool
+	wanted    bool            // closing, and assigned again meanwhile
+	ctx       context.Context // of the takeover, shared by those that began with it
+	cancel    context.CancelFunc
+}
+
+type message struct {
+	kind   messageKind
+	event  task.Event
+	assign kafka.Assignment
+	starts []taken
+	err    error
+}
+
+type messageKind int8
+
+const (
+	msgStop     messageKind = iota // Run's context has ended
+	msgFailed                      // err ends the session
+	msgLoaded                      // a mirror is ready
+	msgAssigned                    // a new assignment
+	msgLost                        // no longer a member: err
+	msgTaken                       // a takeover found where its tasks start
+	msgEvent                       // something happened to a task
+	msgTimeout                     // the stop timeout is over
+)
+
+func newSession(p *Processor) *session {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &session{
+		p: p, ctx: ctx, cancel: cancel, box: work.NewMailbox[message](p.client.Driver().Work()),
+		slots: map[int32]*slot{}, release: func() {},
+	}
+}
+
+// run is the session's life: prepare, work, drain, give back.
+func (s *session) run(ctx context.Context) error {
+	s.p.setStatus(Connecting)
+	stop := context.AfterFunc(ctx, func() { s.box.Put(message{kind: msgStop}) })
+	defer stop()
+	defer s.cancel()
+	err := s.prepare(ctx)
+	if err == nil {
+		s.loop()
+		err = s.failure
+	}
+	s.p.setStatus(Stopping)
+	s.giveBack()
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil // ended while it was still preparing: nothing to drain
+	case s.timedOut:
+		return errors.Join(reka.ErrStopTimeout, err)
+	}
+	return err
+}
+
+// loop works until everything has ended after a stop or a failure.
+func (s *session) loop() {
+	for {
+		messages, ok := s.box.Take()
+		if !ok {
+			return
+		}
+		for i := range messages {
+			s.handle(&messages[i])
+		}
+		s.publish()
+		if s.stopping && len(s.slots) == 0 || s.timedOut {
+			return
+		}
+	}
+}
+
+func (s *session) handle(m *message) {
+	switch m.kind {
+	case msgStop:
+		s.stop()
+	case msgFailed:
+		s.fail(m.err)
+	case msgLoaded:
+		if s.loaded++; s.loaded == len(s.mirrors) && !s.stopping {
+			s.member.Start()
+		}
+	case msgAssigned:
+		s.adopt(m.assign)
+	case msgLost:
+		s.lost(m.err)
+	case msgTaken:
+		s.begin(m.starts)
+	case msgEvent:
+		s.taskEvent(m.event)
+	case msgTimeout:
+		s.timedOut = true
+	}
+}
+
+// stop begins to drain.
+func (s *session) stop() {
+	if s.stopping {
+		return
+	}
+	s.stopping = true
+	s.p.setStatus(Stopping)
+	s.p.client.Driver().Clock().AfterFunc(s.p.cfg.stop, func() { s.box.Put(message{kind: msgTimeout}) })
+	for _, sl := range s.slots {
+		s.close(sl, false)
+	}
+}
+
+func (s *session) fail(err error) {
+	if s.failure == nil {
+		s.failure = err
+	}
+	s.stop()
+}
+
+// close ends a slot: a takeover at once, a task when it has written.
+func (s *session) close(sl *slot, drop bool) {
+	sl.wanted = false
+	if sl.task == nil {
+		sl.cancel()
+		delete(s.slots, sl.partition)
+		return
+	}
+	sl.closing = true
+	sl.task.Close(drop)
+}
+
+// taskEvent follows a task's own account of itself.
+func (s *session) taskEvent(e task.Event) {
+	sl := s.slots[e.Task.Partition()]
+	if sl == nil || sl.task != e.Task {
+		if e.Kind == task.Failed {
+			s.p.log.Warn("a task that was given up failed", zap.Error(e.Err))
+		}
+		return
+	}
+	switch e.Kind {
+	case task.Running:
+		sl.running = true
+		if f := s.p.cfg.observer.Running; f != nil && !sl.closing {
+			f(sl.partition)
+		}
+	case task.Failed:
+		s.fail(e.Err)
+	case task.Written:
+		sl.written = true
+		s.maybeRejoin()
+	case task.Closed:
+		delete(s.slots, sl.partition)
+		if f := s.p.cfg.observer.Revoked; f != nil {
+			f([]int32{sl.partition})
+		}
+		s.maybeRejoin()
+		if sl.wanted && !s.stopping {
+			s.take([]int32{sl.partition})
+		}
+	}
+}
+
+// publish renews what other goroutines see: claims, tasks, status.
+func (s *session) publish() {
+	s.mu.Lock()
+	s.claims, s.tasks = s.claims[:0:0], s.tasks[:0:0]
+	ready := s.assigned
+	for _, sl := range s.slots {
+		if !sl.written {
+			s.claims = append(s.claims, assign.Task{Subgraph: subgraph, Partition: sl.partition})
+		}
+		if sl.task != nil && !sl.closing {
+			s.tasks = append(s.tasks, sl.task)
+		}
+		ready = ready && (sl.running || sl.closing && !sl.wanted)
+	}
+	slices.SortFunc(s.tasks, func(a, b *task.Task) int { return int(a.Partition() - b.Partition()) })
+	s.mu.Unlock()
+	switch {
+	case s.stopping:
+	case ready:
+		s.p.setStatus(Serving)
+	case s.assigned:
+		s.p.setStatus(Restoring)
+	default:
+		s.p.setStatus(Connecting)
+	}
+}
+
+// snapshot returns the tasks that there are. Any goroutine may call it.
+func (s *session) snapshot() []*task.Task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.tasks)
+}
+
+// leaveTimeout bounds what leaving the group may take after all is written.
+const leaveTimeout = 5 * time.Second
+
+// giveBack ends everything that prepare and the loop have started, in the
+// order in which it depends on each other.
+func (s *session) giveBack() {
+	var stuck []*slot
+	if s.timedOut {
+		for _, sl := range s.slots {
+			if sl.task != nil {
+				sl.task.Close(true)
+				stuck = append(stuck, sl)
+			}
+		}
+	}
+	s.cancel()
+	if s.lane != nil {
+		s.lane.Close()
+	}
+	if s.member != nil {
+		if s.assigned && !s.p.cfg.stay {
+			ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+			if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
+				s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
+			}
+			cancel()
+		}
+		s.closeQuietly("member", s.member.Close)
+	}
+	for _, f := range []kafka.Fetcher{s.fetcher, s.restorer} {
+		if f != nil {
+			s.closeQuietly("fetcher", f.Close)
+		}
+	}
+	if s.producer != nil {
+		s.closeQuietly("producer", s.producer.Close)
+	}
+	for _, sl := range stuck {
+		s.awaitStuck(sl)
+	}
+	for _, w := range []*task.Worker{s.disk, s.errands} {
+		if w != nil {
+			w.Close()
+		}
+	}
+	s.helpers.Wait()
+	s.box.Close()
+	if s.store != nil {
+		s.closeQuietly("store", s.store.Close)
+	}
+	s.release()
+}
+
+// awaitStuck gives a task that did not end in time a last moment: everything
+// that it could wait for has ended, so only a callback can hold it.
+func (s *session) awaitStuck(sl *slot) {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-sl.task.Done():
+	case <-timer.C:
+		s.p.log.Error("a callback does not return; its goroutine is left behind",
+			zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
+	}
+}
+
+func (s *session) closeQuietly(what string, f func() error) {
+	if err := f(); err != nil && !errors.Is(err, kafka.ErrClosed) {
+		s.p.log.Warn("closing the "+what+" failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
+	}
+}

@@ -1,0 +1,303 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/rekastream/reka/internal/replica"
+	"github.com/rekastream/reka/internal/task"
+	"github.com/rekastream/reka/internal/work"
+	"github.com/rekastream/reka/kafka"
+)
+
+// A takeover finds out where the tasks of new partitions begin:
+//
+//  1. read the committed offsets and their marks;
+//  2. claim: commit them again, with this process's mark, and the start
+//     offsets of inputs that have none;
+//  3. take the ends of the changelogs, which the tasks restore to.
+//
+// The order matters: what a former owner committed before the claim is below
+// the ends taken after it.
+
+// taken is where one task begins.
+type taken struct {
+	slot  *slot
+	start task.Start
+}
+
+// take begins to take partitions over. One goroutine for all of them; it ends
+// with its result, or when the session or one of the slots gives up.
+func (s *session) take(partitions []int32) {
+	if len(partitions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithCancel(s.ctx) //nolint:govet // every slot holds cancel; begin and close call it
+	slots := make([]*slot, 0, len(partitions))
+	for _, p := range partitions {
+		sl := &slot{partition: p, ctx: ctx, cancel: cancel}
+		s.slots[p] = sl
+		slots = append(slots, sl)
+	}
+	s.publish()
+	s.helpers.Add(1)
+	work.Go(s.env.Work, func() { // see above
+		defer s.helpers.Done()
+		starts, err := s.takeover(ctx, slots)
+		switch {
+		case ctx.Err() != nil:
+			s.box.Put(message{kind: msgTaken}) // given up: slots that remain begin anew
+		case err != nil:
+			s.box.Put(message{kind: msgFailed, err: err})
+		default:
+			s.box.Put(message{kind: msgTaken, starts: starts})
+		}
+	})
+}
+
+// begin makes tasks of the slots that were taken over and are still wanted.
+// One partition that is taken away ends the takeover of all that began with
+// it: the others begin again.
+func (s *session) begin(starts []taken) {
+	for _, t := range starts {
+		if s.slots[t.slot.partition] != t.slot || s.stopping {
+			continue
+		}
+		t.slot.cancel()
+		t.slot.task = task.New(s.env, t.slot.partition, t.start)
+		t.slot.task.Run()
+	}
+	if len(starts) > 0 || s.stopping {
+		return
+	}
+	var again []int32
+	for p, sl := range s.slots {
+		if sl.task == nil && sl.ctx.Err() != nil {
+			again = append(again, p)
+		}
+	}
+	slices.Sort(again)
+	s.take(again)
+}
+
+func (s *session) takeover(ctx context.Context, slots []*slot) ([]taken, error) {
+	g := &s.p.graph.spec
+	committed, err := s.committed(ctx, slots)
+	if err != nil {
+		return nil, fmt.Errorf("read committed offsets: %w", err)
+	}
+	starts, err := s.startOffsets(ctx, slots, committed)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.claim(ctx, slots, committed, starts); err != nil {
+		return nil, fmt.Errorf("claim partitions: %w", err)
+	}
+	out := make([]taken, len(slots))
+	for i, sl := range slots {
+		out[i].slot = sl
+		first := committed[kafka.TopicPartition{Topic: g.Inputs[0].Topic, Partition: sl.partition}]
+		out[i].start.Mark, _ = task.DecodeMark(first.Metadata) // not a mark: no stream time
+		for _, in := range g.Inputs {
+			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+			out[i].start.Inputs = append(out[i].start.Inputs, task.InputStart{ID: s.spec.topics[in.Topic].ID, Position: starts[tp]})
+		}
+	}
+	if err := s.storeStarts(ctx, out); err != nil {
+		return nil, err
+	}
+	return out, s.joinStarts(ctx, out, committed)
+}
+
+// committed reads the group's offsets of all inputs and joined tables.
+func (s *session) committed(ctx context.Context, slots []*slot) (map[kafka.TopicPartition]kafka.CommittedOffset, error) {
+	topics := s.p.graph.spec.Copartitioned()
+	parts := make([]kafka.TopicPartition, 0, len(topics)*len(slots))
+	for _, sl := range slots {
+		for _, topic := range topics {
+			parts = append(parts, kafka.TopicPartition{Topic: topic, Partition: sl.partition})
+		}
+	}
+	offsets, err := s.member.Committed(ctx, parts, true)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[kafka.TopicPartition]kafka.CommittedOffset, len(offsets))
+	for _, o := range offsets {
+		if o.Err != nil {
+			return nil, &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: o.Err}
+		}
+		if o.Offset >= 0 {
+			out[o.TopicPartition] = o
+		}
+	}
+	return out, nil
+}
+
+// startOffsets returns where each input begins: where the group is, or for
+// one without an offset where its options say.
+func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[kafka.TopicPartition]int64, error) {
+	g := &s.p.graph.spec
+	lost, err := s.lostOffsets(ctx, slots, committed)
+	if err != nil {
+		return nil, err
+	}
+	out := map[kafka.TopicPartition]int64{}
+	var earliest, latest []kafka.TopicPartition
+	for _, sl := range slots {
+		for _, in := range g.Inputs {
+			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+			if o, ok := committed[tp]; ok {
+				out[tp] = o.Offset
+				continue
+			}
+			if lost[sl.partition] && s.p.cfg.lost == RestartLatest || in.Latest && !lost[sl.partition] {
+				latest = append(latest, tp)
+			} else {
+				earliest = append(earliest, tp)
+			}
+		}
+	}
+	for mark, parts := range map[kafka.Mark][]kafka.TopicPartition{kafka.LogStart: earliest, kafka.HighWatermark: latest} {
+		if len(parts) == 0 {
+			continue
+		}
+		found, err := s.p.client.Driver().Admin().Offsets(ctx, mark, parts...)
+		if err != nil {
+			return nil, fmt.Errorf("ask for start offsets: %w", err)
+		}
+		maps.Copy(out, found)
+	}
+	return out, nil
+}
+
+// lostOffsets finds the partitions whose changelogs have rows although no
+// input has an offset.
+func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[int32]bool, error) {
+	g := &s.p.graph.spec
+	out := map[int32]bool{}
+	for _, sl := range slots {
+		known := false
+		for _, in := range g.Inputs {
+			_, ok := committed[kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}]
+			known = known || ok
+		}
+		if known {
+			continue
+		}
+		for _, st := range g.Stores {
+			if st.Changelog == "" {
+				continue
+			}
+			bounds, err := replica.AskBounds(ctx, s.p.client.Driver().Admin(), st.Changelog, sl.partition)
+			if err != nil {
+				return nil, err
+			}
+			b := bounds[sl.partition]
+			if b.HighWatermark <= b.LogStart {
+				continue
+			}
+			if s.p.cfg.lost == FailOnLostOffsets {
+				return nil, &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: st.Changelog, Partition: sl.partition}, Offset: b.HighWatermark, Err: ErrOffsetsLost}
+			}
+			out[sl.partition] = true
+		}
+	}
+	return out, nil
+}
+
+// claimPause is how long a claim waits that comes between two generations.
+const claimPause = 50 * time.Millisecond
+
+// claim commits the start offsets with this process's mark.
+func (s *session) claim(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
+	g := &s.p.graph.spec
+	offsets := make([]kafka.CommittedOffset, 0, len(starts))
+	for _, sl := range slots {
+		for i, in := range g.Inputs {
+			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+			o := kafka.CommittedOffset{TopicPartition: tp, Offset: starts[tp], LeaderEpoch: -1}
+			if i == 0 {
+				mark, _ := task.DecodeMark(committed[tp].Metadata)
+				mark.Writer, mark.Fingerprint = s.env.ProcessID, s.env.Fingerprint
+				o.Metadata = mark.Encode()
+			}
+			offsets = append(offsets, o)
+		}
+	}
+	for {
+		id := s.lane.Identity()
+		err := id.Member.Commit(ctx, id.MemberID, id.Generation, offsets)
+		again := errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) || errors.Is(err, kafka.ErrUnknownMember)
+		if err != nil && !again {
+			return err
+		}
+		for i := range offsets {
+			if e := offsets[i].Err; e != nil {
+				if kafka.Permanent(e) || errors.Is(e, kafka.ErrUnknownTopic) {
+					return &kafka.Error{TopicPartition: offsets[i].TopicPartition, Offset: offsets[i].Offset, Err: e}
+				}
+				again = true
+			}
+			offsets[i].Err = nil
+		}
+		if !again {
+			return nil
+		}
+		if err := s.env.Clock.Sleep(ctx, claimPause); err != nil {
+			return err
+		}
+	}
+}
+
+// storeStarts takes the ends of the changelogs.
+func (s *session) storeStarts(ctx context.Context, out []taken) error {
+	for _, st := range s.p.graph.spec.Stores {
+		var bounds map[int32]replica.Bounds
+		if st.Changelog != "" {
+			var err error
+			if bounds, err = s.bounds(ctx, st.Changelog, out); err != nil {
+				return err
+			}
+		}
+		for i := range out {
+			b := bounds[out[i].slot.partition]
+			out[i].start.Stores = append(out[i].start.Stores, task.StoreStart{Bounds: b, MaxBytes: s.spec.maxBytes[st.Changelog], Owned: true})
+		}
+	}
+	return nil
+}
+
+// joinStarts says how far the joined tables are restored: to where the group
+// has read them, or at its first start to their end or not at all.
+func (s *session) joinStarts(ctx context.Context, out []taken, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
+	for _, j := range s.p.graph.spec.Joins {
+		bounds, err := s.bounds(ctx, j.Topic, out)
+		if err != nil {
+			return err
+		}
+		for i := range out {
+			p := out[i].slot.partition
+			start := task.JoinStart{Bounds: bounds[p], Target: replica.Target{At: bounds[p].LogStart, Exact: true}}
+			if o, ok := committed[kafka.TopicPartition{Topic: j.Topic, Partition: p}]; ok {
+				start.Target.At = o.Offset
+			} else if j.First {
+				start.Target = replica.Target{At: bounds[p].LastStable}
+			}
+			out[i].start.Joins = append(out[i].start.Joins, start)
+		}
+	}
+	return nil
+}
+
+func (s *session) bounds(ctx context.Context, topic string, out []taken) (map[int32]replica.Bounds, error) {
+	parts := make([]int32, len(out))
+	for i := range out {
+		parts[i] = out[i].slot.partition
+	}
+	return replica.AskBounds(ctx, s.p.client.Driver().Admin(), topic, parts...)
+}
