@@ -91,7 +91,7 @@ func (s *session) adopt(a kafka.Assignment) {
 		s.fail(fmt.Errorf("the group refused this member: %w", r.Err))
 		return
 	}
-	s.assigned = true
+	s.assigned, s.joined = true, true
 	s.lane.Adopt(task.Identity{Member: s.member, MemberID: a.MemberID, Generation: a.Generation})
 	want := make(map[int32]bool, len(own))
 	for _, t := range own {
@@ -148,7 +148,7 @@ func (s *session) lost(err error) {
 	for _, sl := range s.slots {
 		s.close(sl, true)
 	}
-	s.rejoin = false
+	s.assigned, s.rejoin = false, false
 }
 
 // maybeRejoin joins again once everything that others wait for is written.

@@ -42,7 +42,7 @@ func defaultConfig() config {
 	return config{
 		commit: 100 * time.Millisecond, session: 10 * time.Second, heartbeat: time.Second,
 		rebalance: time.Minute, stop: 30 * time.Second,
-		epochBytes: 16 << 20, recordBytes: 64 << 20, cacheBytes: 64 << 20, flushBytes: 32 << 20, fetchBytes: 2 << 20,
+		epochBytes: 8 << 20, recordBytes: 64 << 20, cacheBytes: 64 << 20, flushBytes: 32 << 20, fetchBytes: 2 << 20,
 		flushAge: 30 * time.Second,
 	}
 }
@@ -122,7 +122,7 @@ func WithLostOffsets(l LostOffsets) Option { return optionFunc(func(c *config) {
 func WithReplication(n int16) Option { return optionFunc(func(c *config) { c.replicas = n }) }
 
 // WithEpochBytes bounds what a task does between two commits, in bytes: it
-// commits early beyond n, and waits beyond twice n. Default 16 MiB.
+// commits early beyond n, and waits beyond twice n. Default 8 MiB.
 func WithEpochBytes(n int) Option { return optionFunc(func(c *config) { c.epochBytes = n }) }
 
 // WithRecordBytes bounds what the callback of one record may change and emit,

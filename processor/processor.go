@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/internal/task"
+	"github.com/rekastream/reka/internal/work"
 	"github.com/rekastream/reka/kafka"
 )
 
@@ -67,7 +68,9 @@ func (p *Processor) Run(ctx context.Context) error {
 	p.session = s
 	p.mu.Unlock()
 
-	err := placed(p.graph.spec.Group, s.run(ctx))
+	done := make(chan error, 1)
+	work.Go(p.client.Driver().Work(), func() { done <- s.run(ctx) }) // waited for here
+	err := placed(p.graph.spec.Group, <-done)
 
 	p.mu.Lock()
 	p.err = err

@@ -18,8 +18,8 @@ import (
 	"github.com/rekastream/reka/storage"
 )
 
-// session is one Run. The goroutine that called Run owns it: everything that
-// happens reaches it as a message.
+// session is one Run. One goroutine owns it, for which Run waits: everything
+// that happens reaches it as a message.
 type session struct {
 	p      *Processor
 	spec   topology
@@ -42,13 +42,14 @@ type session struct {
 	env      *task.Env
 
 	// Owned by the goroutine.
-	slots    map[int32]*slot
-	assigned bool // there was an assignment
-	stopping bool
-	failure  error
-	timedOut bool
-	rejoin   bool // once nothing is being released
-	left     bool
+	slots     map[int32]*slot
+	assigned  bool // is a member with an assignment
+	stopping  bool
+	failure   error
+	timedOut  bool
+	rejoin    bool // once nothing is being released
+	joined    bool // was a member of the group at some time
+	stopTimer kafka.Timer
 
 	mu     sync.Mutex
 	claims []assign.Task // guarded by mu; what the next join claims
@@ -63,9 +64,8 @@ type slot struct {
 	running   bool
 	closing   bool
 	written   bool
-	wanted    bool            // closing, and assigned again meanwhile
-	ctx       context.Context // of the takeover, shared by those that began with it
-	cancel    context.CancelFunc
+	wanted    bool      // closing, and assigned again meanwhile
+	takeover  *takeover // as long as there is no task
 }
 
 type message struct {
@@ -166,7 +166,7 @@ func (s *session) stop() {
 	}
 	s.stopping = true
 	s.p.setStatus(Stopping)
-	s.p.client.Driver().Clock().AfterFunc(s.p.cfg.stop, func() { s.box.Put(message{kind: msgTimeout}) })
+	s.stopTimer = s.p.client.Driver().Clock().AfterFunc(s.p.cfg.stop, func() { s.box.Put(message{kind: msgTimeout}) })
 	for _, sl := range s.slots {
 		s.close(sl, false)
 	}
@@ -183,7 +183,7 @@ func (s *session) fail(err error) {
 func (s *session) close(sl *slot, drop bool) {
 	sl.wanted = false
 	if sl.task == nil {
-		sl.cancel()
+		sl.takeover.cancel()
 		delete(s.slots, sl.partition)
 		return
 	}
@@ -264,6 +264,9 @@ const leaveTimeout = 5 * time.Second
 // order in which it depends on each other.
 func (s *session) giveBack() {
 	var stuck []*slot
+	if s.stopTimer != nil {
+		s.stopTimer.Stop()
+	}
 	if s.timedOut {
 		for _, sl := range s.slots {
 			if sl.task != nil {
@@ -277,7 +280,7 @@ func (s *session) giveBack() {
 		s.lane.Close()
 	}
 	if s.member != nil {
-		if s.assigned && !s.p.cfg.stay {
+		if s.joined && !s.p.cfg.stay {
 			ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 			if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
 				s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))

@@ -24,6 +24,13 @@ import (
 // The order matters: what a former owner committed before the claim is below
 // the ends taken after it.
 
+// takeover is the work for partitions that came together. It is given up
+// when one of them is taken away.
+type takeover struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
 // taken is where one task begins.
 type taken struct {
 	slot  *slot
@@ -36,10 +43,11 @@ func (s *session) take(partitions []int32) {
 	if len(partitions) == 0 {
 		return
 	}
-	ctx, cancel := context.WithCancel(s.ctx) //nolint:govet // every slot holds cancel; begin and close call it
+	t := &takeover{}
+	t.ctx, t.cancel = context.WithCancel(s.ctx)
 	slots := make([]*slot, 0, len(partitions))
 	for _, p := range partitions {
-		sl := &slot{partition: p, ctx: ctx, cancel: cancel}
+		sl := &slot{partition: p, takeover: t}
 		s.slots[p] = sl
 		slots = append(slots, sl)
 	}
@@ -47,9 +55,9 @@ func (s *session) take(partitions []int32) {
 	s.helpers.Add(1)
 	work.Go(s.env.Work, func() { // see above
 		defer s.helpers.Done()
-		starts, err := s.takeover(ctx, slots)
+		starts, err := s.findStarts(t.ctx, slots)
 		switch {
-		case ctx.Err() != nil:
+		case t.ctx.Err() != nil:
 			s.box.Put(message{kind: msgTaken}) // given up: slots that remain begin anew
 		case err != nil:
 			s.box.Put(message{kind: msgFailed, err: err})
@@ -67,7 +75,7 @@ func (s *session) begin(starts []taken) {
 		if s.slots[t.slot.partition] != t.slot || s.stopping {
 			continue
 		}
-		t.slot.cancel()
+		t.slot.takeover.cancel()
 		t.slot.task = task.New(s.env, t.slot.partition, t.start)
 		t.slot.task.Run()
 	}
@@ -76,7 +84,7 @@ func (s *session) begin(starts []taken) {
 	}
 	var again []int32
 	for p, sl := range s.slots {
-		if sl.task == nil && sl.ctx.Err() != nil {
+		if sl.task == nil && sl.takeover.ctx.Err() != nil {
 			again = append(again, p)
 		}
 	}
@@ -84,7 +92,7 @@ func (s *session) begin(starts []taken) {
 	s.take(again)
 }
 
-func (s *session) takeover(ctx context.Context, slots []*slot) ([]taken, error) {
+func (s *session) findStarts(ctx context.Context, slots []*slot) ([]taken, error) {
 	g := &s.p.graph.spec
 	committed, err := s.committed(ctx, slots)
 	if err != nil {
