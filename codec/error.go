@@ -36,21 +36,21 @@ func (e *Error) Unwrap() error { return e.Err }
 // wrongLength is the error of a codec whose encodings have a fixed length.
 func wrongLength[T any](got, want int) error {
 	var zero T
-	return &Error{Codec: fmt.Sprintf("%T", zero), Found: count(got, "byte"), Want: count(want, "byte")}
+	return &Error{Codec: fmt.Sprintf("%T", zero), Found: byteCount(got), Want: byteCount(want)}
 }
 
-func count(n int, noun string) string {
+func byteCount(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 byte"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d bytes", n)
 }
 
 // excerpt quotes the start of bytes that an error tells of.
 func excerpt(b string) string {
 	const limit = 40
 	if len(b) > limit {
-		return fmt.Sprintf("%q… (%s)", b[:limit], count(len(b), "byte"))
+		return fmt.Sprintf("%q… (%s)", b[:limit], byteCount(len(b)))
 	}
 	return fmt.Sprintf("%q", b)
 }

@@ -125,7 +125,7 @@ func (timeKey) Encode(k time.Time) string {
 
 func (timeKey) Decode(s string) (time.Time, error) {
 	if len(s) != 12 {
-		return time.Time{}, &Error{Codec: "time key", Found: count(len(s), "byte"), Want: "12 bytes"}
+		return time.Time{}, &Error{Codec: "time key", Found: byteCount(len(s)), Want: "12 bytes"}
 	}
 	sec := int64(binary.BigEndian.Uint64([]byte(s[:8])) ^ signBit)
 	nsec := binary.BigEndian.Uint32([]byte(s[8:]))
@@ -137,7 +137,7 @@ func (timeKey) Decode(s string) (time.Time, error) {
 
 func fixedKey(name, s string) (uint64, error) {
 	if len(s) != 8 {
-		return 0, &Error{Codec: name, Found: count(len(s), "byte"), Want: "8 bytes"}
+		return 0, &Error{Codec: name, Found: byteCount(len(s)), Want: "8 bytes"}
 	}
 	return binary.BigEndian.Uint64([]byte(s)), nil
 }

@@ -14,8 +14,8 @@ type Pair[A, B any] struct {
 // PairKeys is the Key of pairs. Pairs are in the order of their first parts,
 // and those of one first part in the order of their second ones.
 //
-// The first part is written with each zero byte doubled to 00 FF, and ended by
-// 00 01; the second follows as it is. So no first part is the beginning of
+// The first part is written with 00 FF for each zero byte, and ended by 00 01;
+// the second follows as it is. So no first part is the beginning of
 // another one, whatever their lengths. Parts can be pairs themselves.
 type PairKeys[A, B any] struct {
 	first  Key[A]

@@ -1,11 +1,14 @@
 package codec
 
-import "reflect"
+import (
+	"reflect"
+	"time"
+)
 
 // Plainer is what a codec implements, beside Codec, to say that its values are
 // plain: to copy a value with = copies all of it, and nobody can change the
-// copy through the original. Numbers, strings and structs of them are plain;
-// what holds a slice, a map or a pointer is not.
+// copy through the original. Numbers, strings, times and structs of them are
+// plain; what holds a slice, a map or another pointer is not.
 //
 // An engine may keep the decoded value of a row of such a codec and hand it
 // out again, where it decodes all others anew for each reader.
@@ -21,6 +24,9 @@ func IsPlain[T any](c Codec[T]) bool {
 
 // plainType reports whether values of the type are plain.
 func plainType(t reflect.Type) bool {
+	if t == reflect.TypeFor[time.Time]() {
+		return true // it points to its location, which nobody can change
+	}
 	switch t.Kind() {
 	case reflect.Bool, reflect.String,
 		reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
@@ -30,8 +36,8 @@ func plainType(t reflect.Type) bool {
 	case reflect.Array:
 		return plainType(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if !plainType(t.Field(i).Type) {
+		for f := range t.Fields() {
+			if !plainType(f.Type) {
 				return false
 			}
 		}

@@ -147,13 +147,13 @@ func (a *saramaAdmin) onLeaders(ctx context.Context, what string, partitions []T
 		if len(left) == 0 {
 			return nil
 		}
-		return stillAway{errors.Join(again...)}
+		return stillAwayError{errors.Join(again...)}
 	})
 	return errors.Join(append(refused, err)...)
 }
 
-// stillAway is the trouble of partitions whose leader has to be asked again.
+// stillAwayError is the trouble of partitions whose leader has to be asked again.
 // It hides the broker's codes, among them ones that are decisions elsewhere.
-type stillAway struct{ trouble error }
+type stillAwayError struct{ trouble error }
 
-func (e stillAway) Error() string { return e.trouble.Error() }
+func (e stillAwayError) Error() string { return e.trouble.Error() }

@@ -29,6 +29,8 @@ type saramaDriver struct {
 	closed bool
 	made   map[io.Closer]struct{} // what Close closes
 	done   chan struct{}          // closed when Close has ended
+
+	notices map[string]*notice // of retry, by what it does
 }
 
 // newSaramaDriver validates and copies cfg; nil means sarama's defaults. It
@@ -40,7 +42,7 @@ func newSaramaDriver(brokers []string, cfg *sarama.Config, log *zap.Logger) (*sa
 	}
 	d := &saramaDriver{
 		seeds: slices.Clone(brokers), cfg: own, log: log, clock: SystemClock(),
-		made: map[io.Closer]struct{}{}, done: make(chan struct{}),
+		made: map[io.Closer]struct{}{}, done: make(chan struct{}), notices: map[string]*notice{},
 	}
 	d.meta = newMetadata(d)
 	d.admin = newSaramaAdmin(d)

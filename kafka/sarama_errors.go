@@ -5,12 +5,9 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
-	"time"
 
 	"github.com/IBM/sarama"
-	"go.uber.org/zap"
 )
 
 // kerror turns a broker's error code into an error that is both the typed
@@ -139,78 +136,4 @@ func handshakeFailed(err error) bool {
 	}
 	var op *net.OpError // crypto/tls reports an alert this way
 	return errors.As(err, &op) && (op.Op == "remote error" || op.Op == "local error")
-}
-
-// Limits of a backoff.
-const (
-	backoffMin  = 20 * time.Millisecond
-	backoffMax  = 2 * time.Second
-	firstNotice = time.Second      // trouble that passes sooner is not logged
-	noticeMax   = 10 * time.Minute // the longest silence about trouble that goes on
-)
-
-// backoff spaces the tries of one thing: exponentially with jitter. It logs
-// trouble that lasts, at growing intervals. It belongs to one goroutine.
-type backoff struct {
-	what   string
-	clock  Clock
-	log    *zap.Logger
-	n      int           // tries that failed in a row
-	since  time.Time     // of the first of them
-	notice time.Duration // how long trouble has lasted when it is logged next
-}
-
-func newBackoff(what string, clock Clock, log *zap.Logger) *backoff {
-	return &backoff{what: what, clock: clock, log: log}
-}
-
-// retry repeats f while its error is one that waiting may help, and ctx
-// lives.
-func (d *saramaDriver) retry(ctx context.Context, what string, f func() error) error {
-	b := newBackoff(what, d.clock, d.log)
-	for {
-		err := f()
-		if err == nil {
-			b.reset()
-			return nil
-		}
-		if !retriable(err) {
-			return err
-		}
-		if stopped := b.wait(ctx, err); stopped != nil {
-			return fmt.Errorf("%w: %w", stopped, err)
-		}
-	}
-}
-
-// wait notes a failed try and sleeps. It returns the context's error if that
-// ends first.
-func (b *backoff) wait(ctx context.Context, err error) error {
-	return b.clock.Sleep(ctx, b.failed(err))
-}
-
-// failed notes a failed try and returns how long to wait before the next.
-func (b *backoff) failed(err error) time.Duration {
-	now := b.clock.Now()
-	if b.n == 0 {
-		b.since, b.notice = now, firstNotice
-	}
-	if lasted := now.Sub(b.since); lasted >= b.notice {
-		b.log.Warn(b.what+": still trying", zap.Error(err), zap.Duration("for", lasted.Round(time.Millisecond)), zap.Int("tries", b.n+1))
-		b.notice = lasted + min(2*lasted, noticeMax)
-	}
-	d := backoffMax
-	if b.n < 7 {
-		d = min(backoffMin<<b.n, backoffMax)
-	}
-	b.n++
-	return d/2 + rand.N(d/2+1)
-}
-
-// reset notes a try that succeeded.
-func (b *backoff) reset() {
-	if b.n > 0 && b.notice > firstNotice {
-		b.log.Info(b.what+": works again", zap.Duration("after", b.clock.Now().Sub(b.since).Round(time.Millisecond)))
-	}
-	b.n = 0
 }

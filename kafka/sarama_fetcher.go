@@ -36,13 +36,14 @@ import (
 //     Follow and a new leader wake it.
 type saramaFetcher struct {
 	// fixed after newSaramaFetcher
-	d      *saramaDriver
-	cfg    FetcherConfig
-	ctx    context.Context // ends with Close
-	cancel context.CancelCauseFunc
-	lookup chan struct{} // 1: somebody became homeless, or Close was called
-	done   chan struct{} // closed when Close has ended
-	wg     sync.WaitGroup
+	d       *saramaDriver
+	cfg     FetcherConfig
+	version int16           // of fetch requests
+	ctx     context.Context // ends with Close
+	cancel  context.CancelCauseFunc
+	lookup  chan struct{} // 1: somebody became homeless, or Close was called
+	done    chan struct{} // closed when Close has ended
+	wg      sync.WaitGroup
 
 	mu       sync.Mutex
 	closed   bool
@@ -127,6 +128,11 @@ func newSaramaFetcher(d *saramaDriver, cfg FetcherConfig) (*saramaFetcher, error
 		followed: map[TopicPartition]*following{}, homeless: map[*following]struct{}{},
 		brokers: map[string]*fetchBroker{}, trouble: map[string]*backoff{},
 	}
+	// Version 12 is the first whose decoding takes a null record set, which
+	// some brokers send along with an error.
+	if f.version = 11; d.cfg.Version.IsAtLeast(sarama.V2_7_0_0) {
+		f.version = 12
+	}
 	f.ctx, f.cancel = context.WithCancelCause(context.Background())
 	f.wg.Go(f.findLeaders) // ends with ctx; Close waits for it
 	return f, nil
@@ -161,9 +167,14 @@ func (f *saramaFetcher) remove(tp TopicPartition) {
 	}
 	f.mu.Unlock()
 	if w != nil {
-		w.delivering.Lock() // waits for a Deliver that runs
-		w.delivering.Unlock()
+		w.awaitDeliver()
 	}
+}
+
+// awaitDeliver returns when no Deliver of w is running.
+func (w *following) awaitDeliver() {
+	w.delivering.Lock()
+	w.delivering.Unlock() //nolint:staticcheck // to have had it is all that is wanted
 }
 
 // Close implements Fetcher.

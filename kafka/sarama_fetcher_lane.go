@@ -88,8 +88,13 @@ func (f *saramaFetcher) kickLocked(b *fetchBroker) {
 }
 
 // hasBudgetLocked reports whether more of w may be asked for. A remainder
-// that is not worth a request does not count.
+// that is not worth a request does not count. A partition of which nothing is
+// held may always be asked for, lest a consumer that waits for it before it
+// releases what it has of others waits for ever.
 func (f *saramaFetcher) hasBudgetLocked(w *following) bool {
+	if w.used == 0 {
+		return true
+	}
 	left := f.cfg.PartitionBytes - w.used
 	return left > 0 && left >= f.cfg.PartitionBytes/8 && f.total+f.reserved < f.cfg.TotalBytes
 }
@@ -169,20 +174,22 @@ func (f *saramaFetcher) pickLocked(b *fetchBroker) *request {
 		req.parts = append(req.parts, w)
 		return true
 	})
-	now := f.d.clock.Now()
+	now, asked := f.d.clock.Now(), 0
 	for _, w := range req.parts {
 		w.left, w.asked = f.cfg.PartitionBytes-w.used, now
 		ask := w.bytesToAsk()
 		req.asks = append(req.asks, ask)
-		req.limit += ask
+		asked += ask
 		if !w.answered {
 			req.wait = 0 // the first answer is due even if there is nothing to read
 		}
 	}
-	room := f.cfg.TotalBytes - f.total - f.reserved
-	req.reserved = min(req.limit, maxResponse, max(room/2, 1))
-	if top < 2 {
-		req.limit = req.reserved
+	req.reserved = asked
+	if room := max(f.cfg.TotalBytes-f.total-f.reserved, 0); top < 2 {
+		req.reserved = min(asked, maxResponse, max(room/2, 1))
+	}
+	if req.limit = max(asked, maxResponse); req.reserved < asked {
+		req.limit = req.reserved // otherwise the bounds of the partitions are enough
 	}
 	f.reserved += req.reserved
 	return req
@@ -216,7 +223,7 @@ func (w *following) bytesToAsk() int {
 // ask sends a request and waits for the answer.
 func (f *saramaFetcher) ask(conns *conns, b *fetchBroker, req *request) (*sarama.FetchResponse, error) {
 	fetch := &sarama.FetchRequest{
-		Version: 11, MinBytes: 1, MaxBytes: int32(req.limit), MaxWaitTime: int32(req.wait / time.Millisecond),
+		Version: f.version, MinBytes: 1, MaxBytes: int32(req.limit), MaxWaitTime: int32(req.wait / time.Millisecond),
 		Isolation: f.isolation(), SessionEpoch: -1, // no fetch session
 	}
 	for i, w := range req.parts {

@@ -34,7 +34,8 @@ func (m *saramaMember) joinRequest(sub Subscription) (*sarama.JoinGroupRequest, 
 		SessionTimeout:   int32(m.cfg.SessionTimeout / time.Millisecond),
 		RebalanceTimeout: int32(m.cfg.RebalanceTimeout / time.Millisecond),
 	}
-	return req, req.AddGroupProtocolMetadata(m.cfg.Protocol, encodeSubscription(sub, m.place.owned()))
+	err := req.AddGroupProtocolMetadata(m.cfg.Protocol, encodeSubscription(sub, m.place.owned()))
+	return req, err
 }
 
 func (m *saramaMember) sendJoin(req *sarama.JoinGroupRequest) {

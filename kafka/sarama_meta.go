@@ -64,8 +64,10 @@ func (m *metadata) close() { m.conns.close() }
 // unknown. It asks, and waits for a leader to be elected, until ctx ends. A
 // broker that says that the topic or partition does not exist is believed at
 // once (ErrUnknownTopic): whoever has reason to think it stale asks again.
+//
+//nolint:unparam // the epoch is for requests that can carry one
 func (d *saramaDriver) leader(ctx context.Context, tp TopicPartition) (addr string, epoch int32, err error) {
-	err = d.retry(ctx, "looking up the leader of "+tp.String(), func() error {
+	err = d.retry(ctx, "looking up the leaders of partitions", func() error {
 		addr, epoch, err = d.meta.leader(tp)
 		if errors.Is(err, errNotCached) {
 			if err = d.meta.refresh(ctx, tp.Topic); err == nil {
@@ -126,6 +128,8 @@ func (d *saramaDriver) coordinator(ctx context.Context, kind sarama.CoordinatorT
 }
 
 // forgetCoordinator makes the next lookup ask a broker.
+//
+//nolint:unparam // transactional ids have coordinators as groups do
 func (d *saramaDriver) forgetCoordinator(kind sarama.CoordinatorType, key string) {
 	d.meta.mu.Lock()
 	defer d.meta.mu.Unlock()
@@ -257,11 +261,10 @@ func (m *metadata) ask(ctx context.Context, names []string) error {
 		answer, err = b.GetMetadata(req)
 		return err
 	})
-	if err != nil {
-		return fmt.Errorf("metadata: %w", err)
+	if err == nil {
+		m.learn(answer)
 	}
-	m.learn(answer)
-	return nil
+	return err
 }
 
 func (m *metadata) learn(answer *sarama.MetadataResponse) {
@@ -361,9 +364,9 @@ func (m *metadata) candidates() []string {
 	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
 	seeds := slices.Clone(m.d.seeds)
 	rand.Shuffle(len(seeds), func(i, j int) { seeds[i], seeds[j] = seeds[j], seeds[i] })
-	all := append(known, seeds...)
+	all := slices.Concat(known, seeds)
 	if m.good != "" {
-		all = append([]string{m.good}, all...)
+		all = slices.Insert(all, 0, m.good)
 	}
 	seen := map[string]bool{}
 	return slices.DeleteFunc(all, func(addr string) bool {

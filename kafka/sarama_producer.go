@@ -256,15 +256,10 @@ func (p *saramaProducer) failAll(q *produceQueue, err error) {
 // unknownTopic asks again, until brokers have not known the topic for so
 // long that they must be right.
 func (p *saramaProducer) unknownTopic(q *produceQueue, err error) {
-	now := p.d.clock.Now()
-	if q.unknownSince.IsZero() {
-		q.unknownSince = now
-	}
-	if now.Sub(q.unknownSince) < unknownTopicPatience {
+	if !q.believe(p.d.clock.Now()) {
 		p.tryLater(q, err)
 		return
 	}
-	q.unknownSince = time.Time{}
 	p.failAll(q, err)
 	p.renew(q) // a topic of that name will be another one
 	q.state = queueIdle

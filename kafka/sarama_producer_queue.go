@@ -39,7 +39,8 @@ type produceQueue struct {
 	maxLimit     int
 	retry        *backoff
 	timer        Timer     // of waiting
-	unknownSince time.Time // brokers say that there is no such topic
+	unknown      time.Time // since then brokers say that there is no such topic
+	unknownAgain time.Time // and said so last
 }
 
 // seat is what a partition's next batch is numbered with.
@@ -117,6 +118,20 @@ func newProduceQueue(tp TopicPartition, limit int) *produceQueue {
 	return &produceQueue{tp: tp, seat: seat{id: -1}, limit: limit, maxLimit: limit}
 }
 
+// believe notes that a broker does not know the topic. It reports whether
+// that was so for as long as metadata may be stale.
+func (q *produceQueue) believe(now time.Time) bool {
+	if q.unknown.IsZero() || now.Sub(q.unknownAgain) > unknownTopicPatience {
+		q.unknown = now
+	}
+	q.unknownAgain = now
+	if now.Sub(q.unknown) < unknownTopicPatience {
+		return false
+	}
+	q.unknown = time.Time{}
+	return true
+}
+
 func (q *produceQueue) push(o Outgoing, deadline time.Time) {
 	if q.head > 64 && q.head*2 > len(q.pending) {
 		n := copy(q.pending, q.pending[q.head:])
@@ -160,18 +175,18 @@ func (q *produceQueue) form() *produceBatch {
 	for q.head < len(q.pending) {
 		s := &q.pending[q.head]
 		n, bytes, bad := fit(s.records, q.limit-b.bytes, b.count == 0)
-		if n > 0 {
+		switch {
+		case n > 0:
 			b.add(s.head(n), bytes)
-		} else if bad && b.count == 0 {
+		case bad && b.count == 0:
 			refused := s.head(1)
 			refused.fail(q.failure(&refused, fmt.Errorf("%w: timestamp %d", ErrInvalidRecord, refused.records[0].Timestamp)))
-		} else {
+		default:
 			return b
 		}
-		if len(s.records) > 0 {
-			continue
+		if len(s.records) == 0 {
+			q.pop()
 		}
-		q.pop()
 	}
 	return b
 }
@@ -195,7 +210,7 @@ func fit(records []Record, room int, empty bool) (n, bytes int, bad bool) {
 			return n, bytes, n == 0
 		}
 		size := r.Size()
-		if bytes+size > room && !(empty && n == 0) {
+		if bytes+size > room && (n > 0 || !empty) {
 			return n, bytes, false
 		}
 		bytes += size

@@ -65,7 +65,7 @@ func (p *saramaProducer) settle(part producePart, code sarama.KError, base int64
 	case verdictAcked:
 		q.retry.reset()
 		q.acked(base)
-		q.unknownSince = time.Time{}
+		q.unknown = time.Time{}
 		p.advance(q)
 	case verdictLater:
 		p.tryLater(q, kerror(code))

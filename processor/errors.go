@@ -3,28 +3,35 @@ package processor
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/rekastream/reka/internal/task"
 )
 
-// ErrInactive says that a Context was used outside its callback.
-var ErrInactive = task.ErrInactive
+// Errors of processors. They come wrapped: use errors.Is.
+var (
+	// ErrInactive: a Context was used outside its callback.
+	ErrInactive = task.ErrInactive
 
-// ErrStopped says that the processor has ended, or ended while it was waited
-// for.
-var ErrStopped = errors.New("processor has stopped")
+	// ErrStopped: the processor has ended, or ended while it was waited for.
+	ErrStopped = errors.New("processor has stopped")
 
-// ErrRunTwice says that Run was called on a processor that runs or ran.
-var ErrRunTwice = errors.New("processor: Run is called once")
+	// ErrRunTwice: Run was called on a processor that runs or ran.
+	ErrRunTwice = errors.New("processor: Run is called once")
 
-// ErrGroupBusy says that this process already runs a processor of the group
-// on the same state directory.
-var ErrGroupBusy = errors.New("this process already runs a processor of the group on this state")
+	// ErrGroupBusy: this process already runs a processor of the group on
+	// the same state directory.
+	ErrGroupBusy = errors.New("this process already runs a processor of the group on this state")
 
-// ErrOffsetsLost says that a changelog has rows while the group has no
-// committed offset: they have expired, or somebody removed them. Going on from
-// the start would apply every record a second time. WithLostOffsets decides.
-var ErrOffsetsLost = errors.New("the table has rows but the group has no committed offsets")
+	// ErrOffsetsLost: a changelog has rows while the group has no committed
+	// offset: they have expired, or somebody removed them. Going on from the
+	// start would apply every record a second time. WithLostOffsets decides.
+	ErrOffsetsLost = errors.New("the table has rows but the group has no committed offsets")
+
+	// ErrVisitAborted: a visit ended before it had seen every key, because a
+	// task moved away or the processor stopped.
+	ErrVisitAborted = task.ErrVisitAborted
+)
 
 // UndeclaredError says that a handle was used in a graph that does not
 // declare it.
@@ -38,28 +45,24 @@ func (e *UndeclaredError) Error() string {
 }
 
 // PartitionCountError says that topics which must have equal partition counts
-// do not, or that an internal topic has another count than the inputs.
+// do not.
 type PartitionCountError struct {
 	Group  string
-	Counts []TopicCount
-}
-
-// TopicCount is a topic with its number of partitions.
-type TopicCount struct {
-	Topic      string
-	Partitions int32
+	Topics []string
+	Counts []int32 // of Topics
 }
 
 // Error names all topics and counts.
 func (e *PartitionCountError) Error() string {
-	s := fmt.Sprintf("group %s: topics must have equal partition counts:", e.Group)
-	for i, c := range e.Counts {
+	var b strings.Builder
+	fmt.Fprintf(&b, "group %s: topics must have equal partition counts:", e.Group)
+	for i, t := range e.Topics {
 		if i > 0 {
-			s += ","
+			b.WriteByte(',')
 		}
-		s += fmt.Sprintf(" %s has %d", c.Topic, c.Partitions)
+		fmt.Fprintf(&b, " %s has %d", t, e.Counts[i])
 	}
-	return s
+	return b.String()
 }
 
 // PanicError is a panic of a callback, with its stack.

@@ -34,16 +34,13 @@ type config struct {
 	lost     LostOffsets
 	replicas int16
 
-	epochBytes, recordBytes, cacheBytes, flushBytes, fetchBytes int
-	flushAge                                                    time.Duration
+	tuning Tuning
 }
 
 func defaultConfig() config {
 	return config{
 		commit: 100 * time.Millisecond, session: 10 * time.Second, heartbeat: time.Second,
 		rebalance: time.Minute, stop: 30 * time.Second,
-		epochBytes: 8 << 20, recordBytes: 64 << 20, cacheBytes: 64 << 20, flushBytes: 32 << 20, fetchBytes: 2 << 20,
-		flushAge: 30 * time.Second,
 	}
 }
 
@@ -121,37 +118,61 @@ func WithLostOffsets(l LostOffsets) Option { return optionFunc(func(c *config) {
 // are created. Default: the broker's.
 func WithReplication(n int16) Option { return optionFunc(func(c *config) { c.replicas = n }) }
 
-// WithEpochBytes bounds what a task does between two commits, in bytes: it
-// commits early beyond n, and waits beyond twice n. Default 8 MiB.
-func WithEpochBytes(n int) Option { return optionFunc(func(c *config) { c.epochBytes = n }) }
+// Tuning holds what trades memory against speed. Zero fields have defaults.
+type Tuning struct {
+	// EpochBytes bounds what a task does between two commits: it commits
+	// early beyond it, and waits beyond twice as much. Default 8 MiB.
+	EpochBytes int
 
-// WithRecordBytes bounds what the callback of one record may change and emit,
-// in bytes. Default 64 MiB.
-func WithRecordBytes(n int) Option { return optionFunc(func(c *config) { c.recordBytes = n }) }
+	// RecordBytes bounds what the callback of one record may change and
+	// emit. Default 64 MiB.
+	RecordBytes int
 
-// WithCacheBytes bounds the rows in memory, in bytes for each store and
-// partition. Default 64 MiB.
-func WithCacheBytes(n int) Option { return optionFunc(func(c *config) { c.cacheBytes = n }) }
+	// CacheBytes bounds the rows in memory, for each store and partition.
+	// Default 64 MiB.
+	CacheBytes int
 
-// WithFlush sets when committed rows go to the store: when there are more
-// than n bytes of them in a store and partition, or after age. Until then a
-// restart replays them. Default 32 MiB and 30 s.
-func WithFlush(n int, age time.Duration) Option {
-	return optionFunc(func(c *config) { c.flushBytes, c.flushAge = n, age })
+	// FlushBytes and FlushAge say when committed rows go to the store: when
+	// there are more of them in a store and partition, or when they are that
+	// old. Until then a restart replays them. Defaults 32 MiB and 30 s.
+	FlushBytes int
+	FlushAge   time.Duration
+
+	// FetchBytes bounds what is read ahead, for each partition. Default
+	// 2 MiB.
+	FetchBytes int
 }
 
-// WithFetchBytes bounds what is read ahead, in bytes for each partition.
-// Default 2 MiB.
-func WithFetchBytes(n int) Option { return optionFunc(func(c *config) { c.fetchBytes = n }) }
+// WithTuning changes the defaults of memory bounds.
+func WithTuning(t Tuning) Option { return optionFunc(func(c *config) { c.tuning = t }) }
 
-// validate checks the options against each other.
+func (t Tuning) withDefaults() Tuning {
+	for _, d := range []struct {
+		field *int
+		n     int
+	}{
+		{&t.EpochBytes, 8 << 20}, {&t.RecordBytes, 64 << 20}, {&t.CacheBytes, 64 << 20},
+		{&t.FlushBytes, 32 << 20}, {&t.FetchBytes, 2 << 20},
+	} {
+		if *d.field == 0 {
+			*d.field = d.n
+		}
+	}
+	if t.FlushAge == 0 {
+		t.FlushAge = 30 * time.Second
+	}
+	return t
+}
+
+// validate fills defaults in and checks the options against each other.
 func (c *config) validate(stateful bool) error {
+	c.tuning = c.tuning.withDefaults()
 	for _, d := range []struct {
 		name string
 		d    time.Duration
 	}{
 		{"WithCommitInterval", c.commit}, {"WithSessionTimeout", c.session}, {"WithHeartbeatInterval", c.heartbeat},
-		{"WithRebalanceTimeout", c.rebalance}, {"WithStopTimeout", c.stop}, {"WithFlush: age", c.flushAge},
+		{"WithRebalanceTimeout", c.rebalance}, {"WithStopTimeout", c.stop}, {"WithTuning: FlushAge", c.tuning.FlushAge},
 	} {
 		if d.d <= 0 {
 			return fmt.Errorf("%s: %v, want more than 0", d.name, d.d)
@@ -161,8 +182,9 @@ func (c *config) validate(stateful bool) error {
 		name string
 		n    int
 	}{
-		{"WithEpochBytes", c.epochBytes}, {"WithRecordBytes", c.recordBytes}, {"WithCacheBytes", c.cacheBytes},
-		{"WithFlush: bytes", c.flushBytes}, {"WithFetchBytes", c.fetchBytes},
+		{"WithTuning: EpochBytes", c.tuning.EpochBytes}, {"WithTuning: RecordBytes", c.tuning.RecordBytes},
+		{"WithTuning: CacheBytes", c.tuning.CacheBytes}, {"WithTuning: FlushBytes", c.tuning.FlushBytes},
+		{"WithTuning: FetchBytes", c.tuning.FetchBytes},
 	} {
 		if n.n <= 0 {
 			return fmt.Errorf("%s: %d, want more than 0", n.name, n.n)

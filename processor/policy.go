@@ -26,13 +26,16 @@ const (
 // Policy says what becomes of a record that fails.
 type Policy struct{ p graph.Policy }
 
-// Fail stops the processor: Run returns the error, the record stays
-// uncommitted and comes again after a restart. It is the default of every
-// phase.
-var Fail = Policy{graph.Policy{Action: graph.Fail}}
+// Policies without parameters.
+var (
+	// Fail stops the processor: Run returns the error, the record stays
+	// uncommitted and comes again after a restart. It is the default of
+	// every phase.
+	Fail = Policy{graph.Policy{Action: graph.Fail}}
 
-// SkipAndCount passes over the record and counts it. Not for Produce.
-var SkipAndCount = Policy{graph.Policy{Action: graph.Skip}}
+	// SkipAndCount passes over the record and counts it. Not for Produce.
+	SkipAndCount = Policy{graph.Policy{Action: graph.Skip}}
+)
 
 // DeadLetters writes the record as it was, with the cause in headers
 // (reka-topic, reka-partition, reka-offset, reka-phase, reka-error), to a

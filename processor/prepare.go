@@ -29,7 +29,7 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	driver := p.client.Driver()
-	fetch := kafka.FetcherConfig{PartitionBytes: p.cfg.fetchBytes}
+	fetch := kafka.FetcherConfig{PartitionBytes: p.cfg.tuning.FetchBytes}
 	if s.fetcher, err = driver.NewFetcher(fetch); err != nil {
 		return err
 	}
@@ -49,8 +49,8 @@ func (s *session) prepare(ctx context.Context) error {
 		Event:   func(e task.Event) { s.box.Put(message{kind: msgEvent, event: e}) },
 		Purge:   s.purge,
 		Settings: task.Settings{
-			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.epochBytes, RecordBytes: p.cfg.recordBytes,
-			CacheBytes: p.cfg.cacheBytes, FlushBytes: p.cfg.flushBytes, FlushAge: p.cfg.flushAge, ProcessID: process,
+			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.tuning.EpochBytes, RecordBytes: p.cfg.tuning.RecordBytes,
+			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge, ProcessID: process,
 		},
 	}
 	for _, h := range p.graph.inputs {
@@ -136,7 +136,7 @@ func (s *session) startMirrors() error {
 		m, err := replica.NewMirror(replica.MirrorConfig{
 			Client: p.client, Topic: l.Topic, Store: p.cfg.storage,
 			StoreName:  p.graph.spec.Group + "/lookup:" + l.Topic,
-			CacheBytes: p.cfg.cacheBytes, FlushBytes: p.cfg.flushBytes, FlushAge: p.cfg.flushAge,
+			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge,
 			OnState: func(state replica.MirrorState) {
 				if state == replica.MirrorReady {
 					loaded.Do(func() { s.box.Put(message{kind: msgLoaded}) })

@@ -70,6 +70,7 @@ func TestPartitionsMoveBetweenInstancesWithoutLossOrRepeat(t *testing.T) {
 		if err := i.Stop(); err != nil {
 			t.Errorf("stop of %s: %v", i.Name(), err)
 		}
+		tt.Settle()
 		send(50)
 	}
 	equal(t, "partitions of c alone", o.count("c"), 6)

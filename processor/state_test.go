@@ -320,8 +320,8 @@ func TestContextUsedAfterItsCallbackFailsTyped(t *testing.T) {
 	tt := tester.New(t, tester.WithPartitions(1))
 	in := tester.Input(tt, words)
 	var kept *processor.Context
+	st := processor.Persist(table)
 	app := run(tt, "app", func() []processor.Edge {
-		st := processor.Persist(table)
 		return []processor.Edge{st, processor.Input(words, func(ctx *processor.Context, _ string) error {
 			kept = ctx
 			return nil
@@ -329,7 +329,7 @@ func TestContextUsedAfterItsCallbackFailsTyped(t *testing.T) {
 	})
 	in.Send("a", "x")
 	tt.Settle()
-	processor.Persist(table).Get(kept)
+	st.Get(kept)
 	tt.Settle()
 	if err := app.Err(); !errors.Is(err, processor.ErrInactive) {
 		t.Errorf("error %v, want ErrInactive", err)

@@ -95,22 +95,22 @@ func (p *Processor) copartitioned(topics map[string]kafka.Topic, internal []inte
 	for _, in := range internal {
 		own[in.name] = true
 	}
-	var counts []TopicCount
+	e := &PartitionCountError{Group: p.graph.spec.Group}
 	equal := true
 	for _, name := range p.graph.spec.Copartitioned() {
 		if own[name] {
 			continue
 		}
-		counts = append(counts, TopicCount{name, topics[name].Partitions})
-		equal = equal && counts[0].Partitions == topics[name].Partitions
+		e.Topics, e.Counts = append(e.Topics, name), append(e.Counts, topics[name].Partitions)
+		equal = equal && e.Counts[0] == topics[name].Partitions
 	}
 	if !equal {
-		return 0, &PartitionCountError{Group: p.graph.spec.Group, Counts: counts}
+		return 0, e
 	}
-	if len(counts) == 0 {
+	if len(e.Counts) == 0 {
 		return 0, fmt.Errorf("the loop is the only input: nothing says how many partitions it has")
 	}
-	return counts[0].Partitions, nil
+	return e.Counts[0], nil
 }
 
 // internalTopic is a topic that belongs to the group.

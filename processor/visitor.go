@@ -3,13 +3,7 @@ package processor
 import (
 	"context"
 	"fmt"
-
-	"github.com/rekastream/reka/internal/task"
 )
-
-// ErrVisitAborted says that a visit ended before it had seen every key,
-// because a task moved away or the processor stopped.
-var ErrVisitAborted = task.ErrVisitAborted
 
 // Visits is the handle of a visitor: a callback run over the keys that the
 // group table holds.

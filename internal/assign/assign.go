@@ -2,6 +2,7 @@ package assign
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -127,7 +128,7 @@ func (r *Result) Err() error { return joinByName(r.Unassigned) }
 // members with one id, or none at all.
 func Plan(in Input) (Result, error) {
 	if len(in.Members) == 0 {
-		return Result{}, fmt.Errorf("assign: a group without members")
+		return Result{}, errors.New("assign: a group without members")
 	}
 	members := slices.Clone(in.Members)
 	slices.SortFunc(members, func(a, b Member) int { return cmp.Compare(a.ID, b.ID) })

@@ -55,19 +55,19 @@ func (v *variant) homes(holders map[Task][]int, stored map[Task][]copyOf) homes 
 			}
 		}
 		if h.claimed[p] < 0 {
-			h.stored[p] = v.bestCopy(stored[t], nil)
+			h.stored[p] = v.bestCopy(stored[t], func(int) bool { return true })
 		}
 	}
 	return h
 }
 
-// bestCopy returns the member with the furthest copy among those with room
-// (nil: all), or -1.
-func (v *variant) bestCopy(copies []copyOf, room []int) int {
+// bestCopy returns the member with the furthest copy among those that may
+// take it, or -1.
+func (v *variant) bestCopy(copies []copyOf, may func(m int) bool) int {
 	best, position := -1, int64(0)
 	for _, c := range copies {
 		m, ok := slices.BinarySearch(v.members, c.member)
-		if !ok || room != nil && room[m] == 0 {
+		if !ok || !may(m) {
 			continue
 		}
 		if best < 0 || c.position > position {
@@ -100,7 +100,7 @@ func (v *variant) fill(h homes, quota []int, stored map[Task][]copyOf) []int {
 	}
 	for p := range owner {
 		if owner[p] < 0 {
-			give(p, v.bestCopy(stored[Task{v.name, int32(p)}], room))
+			give(p, v.bestCopy(stored[Task{v.name, int32(p)}], func(m int) bool { return room[m] > 0 }))
 		}
 	}
 	for p := range owner {

@@ -76,7 +76,7 @@ func (r *Routes) Owner(t Task) (Process, bool) {
 
 func hashID(s string) uint64 {
 	h := fnv.New64a()
-	h.Write([]byte(s)) // a hash.Hash returns no error
+	_, _ = h.Write([]byte(s)) // a hash.Hash returns no error
 	return h.Sum64()
 }
 
@@ -233,7 +233,7 @@ const (
 
 func (e *encoder) refusal(r Refusal) {
 	e.ref(r.Subgraph)
-	switch err := r.Err.(type) {
+	switch err := r.Err.(type) { //nolint:errorlint // Plan and DecodeShare wrap none of them
 	case *MissingTopicsError:
 		e.count(refusedMissing)
 		e.refList(err.Topics)

@@ -232,11 +232,11 @@ func TestFiftyMembersStayBelowOneMegabyte(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := r.Encode(Fingerprint{1}, 0)
-		real := 0
+		used := 0
 		for _, m := range members {
-			real += subscriptionBytes(&m) + partitionsBytes(out.Shares[m.ID].Partitions) + len(out.Shares[m.ID].UserData)
+			used += subscriptionBytes(&m) + partitionsBytes(out.Shares[m.ID].Partitions) + len(out.Shares[m.ID].UserData)
 		}
-		t.Logf("%s: %d bytes in all, %d without what is reserved for the broker, routes %v", c.name, out.Bytes, real, out.Routes)
+		t.Logf("%s: %d bytes in all, %d without what is reserved for the broker, routes %v", c.name, out.Bytes, used, out.Routes)
 		if out.Bytes >= 1<<20 || out.Routes != c.routes || len(r.Moves) != 0 {
 			t.Errorf("%s: %d bytes, routes %v, moves %d", c.name, out.Bytes, out.Routes, len(r.Moves))
 		}

@@ -46,5 +46,26 @@
 // # Mirror
 //
 // A Mirror replicates all partitions of a topic and is read from any number of
-// goroutines. One goroutine owns it (see Mirror).
+// goroutines. The goroutine that calls Run owns it; opening, asking the
+// brokers and flushing are done by workers, which hand their results back
+// through its mailbox. Its states:
+//
+//	idle ─Run─▶ connecting ⇄ restoring ⇄ ready      any ─▶ idle at the end
+//
+// Connecting: topic or brokers are not there, or a probe of theirs has not
+// been answered for long. Restoring: some partition is not live. What holds:
+//
+//   - A partition is usable from the end of its restore until it has to be
+//     built anew. Reads are answered while all partitions are usable and the
+//     mirror was ready once in this run (or may read its local copy first), so
+//     the loss of the brokers does not end them.
+//   - A partition's table is changed only under its lock; usable changes in the
+//     same critical section as the rows that it speaks of.
+//   - A batch that was delivered before its partition was followed anew is
+//     never applied.
+//   - A scan holds a snapshot of each partition; Run waits for scans, which end
+//     early, before it closes the store.
+//   - The checkpoint of each partition notes the topic's partition count, and
+//     whether the copy was complete once: a half restored copy is never taken
+//     for one.
 package replica

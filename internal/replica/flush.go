@@ -63,7 +63,7 @@ func (t *Table) FlushDue(now time.Time) bool {
 	case t.cur.bytes() >= t.cfg.FlushBytes:
 		return true
 	case t.cur.len() == 0 && !t.cpMoved:
-		t.since = time.Time{}
+		t.since, t.spare = time.Time{}, nil // at rest
 		return false
 	case t.since.IsZero():
 		t.since = now
@@ -103,7 +103,11 @@ func (t *Table) BeginFlush() *Flush {
 		return nil
 	}
 	t.flush = &Flush{store: t.store, fold: t.cur, cp: t.cp}
-	t.cur, t.cpMoved, t.since = &fold{}, false, time.Time{}
+	t.cur, t.spare = t.spare, nil
+	if t.cur == nil {
+		t.cur = &fold{}
+	}
+	t.cpMoved, t.since = false, time.Time{}
 	return t.flush
 }
 
@@ -123,6 +127,7 @@ func (t *Table) EndFlush(f *Flush, err error) {
 	if f.fold.len() == 0 {
 		return
 	}
+	defer t.recycle(f.fold)
 	t.epoch++
 	t.rows.Clean(f.fold.vers)
 	if !t.scanned {
@@ -132,6 +137,14 @@ func (t *Table) EndFlush(f *Flush, err error) {
 		t.idx = t.idx.dropThrough(f.fold.seq)
 	}
 	t.scanned = false
+}
+
+// recycle keeps the memory of a fold for the next flush if that is likely to
+// need it.
+func (t *Table) recycle(f *fold) {
+	if f.bytes() >= t.cfg.FlushBytes/2 && cap(f.data) <= 4*t.cfg.FlushBytes {
+		t.spare = f.reset()
+	}
 }
 
 // FlushNow writes everything committed, here and now. It must not be called

@@ -39,6 +39,13 @@ func (f *fold) bytes() int { return len(f.data) + len(f.rows)*foldRowBytes }
 
 func (f *fold) len() int { return len(f.rows) }
 
+// reset empties the fold and keeps its memory.
+func (f *fold) reset() *fold {
+	f.data, f.rows = f.data[:0], f.rows[:0]
+	clear(f.slots)
+	return f
+}
+
 // set notes a change; a nil value is a delete.
 func (f *fold) set(key, value []byte, time int64) {
 	if 2*(len(f.rows)+1) > len(f.slots) {

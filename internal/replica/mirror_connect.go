@@ -96,7 +96,7 @@ func (r *mirrorRun) openParts(s storage.Store, have []*mirrorPart, n int32) ([]*
 		t, err := NewTable(TableConfig{
 			Store:      st,
 			CacheBytes: max(cfg.CacheBytes/int(n), 256<<10),
-			FlushBytes: max(cfg.FlushBytes/int(n), 256<<10),
+			FlushBytes: max(cfg.FlushBytes/int(n), 1),
 			FlushAge:   cfg.FlushAge,
 		})
 		if err != nil {

@@ -19,6 +19,9 @@ const (
 	maxPause = 30 * time.Second
 )
 
+// minPatience is how long the brokers are waited for without a word.
+const minPatience = 10 * time.Second
+
 // maxFlushes is how many flushes of a mirror run at once: a store writes one
 // after the other, and a second one keeps it busy.
 const maxFlushes = 2
@@ -44,6 +47,8 @@ type mirrorRun struct {
 	pause     time.Duration
 	tries     int       // to reach the topic since it was last there
 	missing   time.Time // since when the topic is not there; zero: it is
+	waiting   time.Time // since when the brokers are waited for; zero: they are not
+	patience  time.Duration
 
 	probing   bool
 	probedAt  time.Time // when the probe under way began
@@ -128,7 +133,22 @@ func (r *mirrorRun) tick() {
 		r.flushIfDue(p)
 	}
 	r.probe()
+	r.warnOfSilence()
 	r.after(r.m.cfg.Probe, r.tick)
+}
+
+// warnOfSilence says, at growing intervals, that the brokers are waited for.
+func (r *mirrorRun) warnOfSilence() {
+	now := r.m.clock.Now()
+	switch {
+	case r.lastState != MirrorConnecting || !r.missing.IsZero():
+		r.waiting = time.Time{}
+	case r.waiting.IsZero():
+		r.waiting, r.patience = now, minPatience
+	case now.Sub(r.waiting) >= r.patience:
+		r.m.log.Warn("table waits for its brokers", zap.Duration("for", now.Sub(r.waiting)))
+		r.patience *= 2
+	}
 }
 
 // refresh derives the state from what is so, and tells if it changed.

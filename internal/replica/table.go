@@ -58,6 +58,7 @@ type Table struct {
 	layers  []*Layer    // sealed, not committed, oldest first
 	next    uint64      // seq of the active layer
 	cur     *fold       // committed, taken by no flush
+	spare   *fold       // empty, for the next cur, while much is written; or nil
 	flush   *Flush      // under way, or failed and to be repeated
 	cp      storage.Checkpoint
 	hasCP   bool
@@ -257,7 +258,7 @@ func (t *Table) forget() {
 // run yet.
 func (t *Table) Clear() error {
 	t.dropFlush()
-	t.layers, t.cur = nil, &fold{}
+	t.layers, t.cur, t.spare = nil, &fold{}, nil
 	t.cp, t.hasCP, t.cpMoved, t.since = storage.Checkpoint{}, false, false, time.Time{}
 	t.forget()
 	t.litter = true

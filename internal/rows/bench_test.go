@@ -80,14 +80,12 @@ func BenchmarkCounterAhead(b *testing.B) {
 func BenchmarkMap(b *testing.B) {
 	for _, n := range []int{1_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprintf("rows=%d", n), func(b *testing.B) {
-			type val struct {
-				v, t uint64
-			}
+			type pair [2]uint64 // value and time
 			var key [12]byte
-			m := map[string]val{}
+			m := map[string]pair{}
 			for i := range n {
 				putKey(&key, uint32(i))
-				m[string(key[:])] = val{}
+				m[string(key[:])] = pair{}
 			}
 			rng := rand.New(rand.NewPCG(1, 2))
 			order := make([]uint32, 1<<20)
@@ -99,7 +97,7 @@ func BenchmarkMap(b *testing.B) {
 			for b.Loop() {
 				putKey(&key, order[i%len(order)])
 				v := m[string(key[:])]
-				v.v++
+				v[0]++
 				m[string(key[:])] = v
 				i++
 			}

@@ -17,7 +17,9 @@
 // An entry carries the version that changed it last, or, while that is the
 // current one, its number in the list of changes. An entry is clean if its
 // version is in the store; what was filled in has version 0 and is clean from
-// the start.
+// the start. Numbers of versions wrap around and are compared as such; entries
+// that have been clean for long are put to version 0, a chunk at a time, before
+// their version could be taken for a coming one.
 //
 // # Reclaiming
 //

@@ -111,10 +111,6 @@ func (t *Table) evictable(e row, m mercy) bool {
 	return m == keepNone || m == keepUsed && meta&flagUsed == 0
 }
 
-func (t *Table) clean(e row) bool {
-	return e.meta()&flagChanged == 0 && e.mark() <= t.cleaned
-}
-
 // relocate moves an entry of a chunk that is being swept to the end of the
 // log, without the room that it does not need. Big entries never come here:
 // a chunk with a single entry is freed or spared as a whole.

@@ -1,6 +1,9 @@
 package rows
 
-import "unsafe"
+import (
+	"slices"
+	"unsafe"
+)
 
 // Table holds the newest value of each key that its owner has set or looked
 // up. It belongs to one goroutine and has no locks.
@@ -27,7 +30,8 @@ type Table struct {
 	sealed       []sealed // not clean yet, by version
 	sealedBytes  int      // of all in sealed
 
-	patience int // sweeps that may fail before the table rests
+	patience int    // sweeps that may fail before the table rests
+	aged     uint32 // number of the chunk that age looked at last
 
 	touched uint64 // means nothing: it keeps loads of Prefetch in the program
 }
@@ -77,15 +81,21 @@ func (t *Table) Find(key []byte) (e Entry, ok bool) {
 		return row.entry(), true
 	}
 	value := row[headerSize+len(key):][:m>>valueShift&lengthMask]
-	return Entry{Value: value[:len(value):len(value)], Time: row.time()}, true
+	return Entry{Value: slices.Clip(value), Time: row.time()}, true
 }
 
 // Prefetch has the processor load what Find will read for each of the keys. It
 // changes nothing that can be observed. Called ahead of the records that need
 // the keys, it lets the loads of all of them overlap, where each Find of a
-// large table would wait for its own.
+// large table would wait for its own. With a small table it does nothing.
 func (t *Table) Prefetch(keys [][]byte) {
-	const ahead = 16
+	const (
+		ahead = 16
+		small = 1 << 20 // bytes; stays in the processor's caches
+	)
+	if t.arena.bytes < small {
+		return
+	}
 	var hashes [ahead]uint64
 	for len(keys) > 0 {
 		n := min(len(keys), ahead)
@@ -181,7 +191,8 @@ func (t *Table) UncleanBytes() int { return t.changedBytes + t.sealedBytes }
 // Seal ends the current version and returns its number. Visit is called once
 // for each key that changed in it, in the order of first change, with its last
 // value. Key and value may be read during the call only, and visit must not
-// use the table. A version without changes ends likewise.
+// use the table. A version without changes ends likewise. Numbers start again
+// after 4,294,967,295, so they have no order; 0 is never one.
 func (t *Table) Seal(visit func(key, value []byte, time int64, deleted bool)) (version uint32) {
 	for n := range t.changes.n {
 		row := t.arena.at(t.changes.at(n))
@@ -196,17 +207,28 @@ func (t *Table) Seal(visit func(key, value []byte, time int64, deleted bool)) (v
 	}
 	t.changes.reset()
 	t.changedBytes = 0
-	t.version++
-	return t.version - 1
+	version = t.version
+	if t.version++; t.version == 0 {
+		t.version = 1
+	}
+	if version%ageEvery == 0 {
+		t.age()
+	}
+	return version
 }
 
 // Clean says that the store holds version and all before it. Rows that changed
 // last in one of them may be evicted from now on. The current version cannot
 // be clean.
 func (t *Table) Clean(version uint32) {
-	t.cleaned = max(t.cleaned, min(version, t.version-1))
+	if after(version, t.version-1) {
+		version = t.version - 1
+	}
+	if after(version, t.cleaned) {
+		t.cleaned = version
+	}
 	n := 0
-	for n < len(t.sealed) && t.sealed[n].version <= t.cleaned {
+	for n < len(t.sealed) && !after(t.sealed[n].version, t.cleaned) {
 		t.sealedBytes -= t.sealed[n].bytes
 		n++
 	}

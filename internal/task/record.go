@@ -184,7 +184,7 @@ func (r *Record) Set(store int, key, value []byte) {
 // count bounds what one record may stage.
 func (r *Record) count(n int) bool {
 	if r.size += n; r.size > r.task.env.RecordBytes {
-		r.Stick(fmt.Errorf("one record's changes and emits exceed %d bytes (WithRecordBytes)", r.task.env.RecordBytes))
+		r.Stick(fmt.Errorf("one record's changes and emits exceed %d bytes (Tuning.RecordBytes)", r.task.env.RecordBytes))
 		return false
 	}
 	return true

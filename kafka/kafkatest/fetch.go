@@ -171,15 +171,23 @@ func testFetchTotal(t *testing.T, e Env) {
 	for p, in := range ins {
 		f.Follow(kafka.Follow{TopicPartition: kafka.TopicPartition{Topic: topic, Partition: int32(p)}, Deliver: in.deliver})
 	}
-	eventually(t, "the total budget used up", nil, func() bool {
-		n := 0
+	all := func() (n int) {
 		for _, in := range ins {
 			in.mu.Lock()
 			n += heldBytes(in)
 			in.mu.Unlock()
 		}
-		return n >= 60_000
-	})
+		return n
+	}
+	eventually(t, "the total budget used up", nil, func() bool { return all() >= 60_000 })
+	// Somebody else reads it all: time enough for what should not come.
+	other := newFetcher(t, e.Driver, kafka.FetcherConfig{})
+	for p := range ins {
+		follow(other, kafka.TopicPartition{Topic: topic, Partition: int32(p)}, 0).waitRecords(t, 20)
+	}
+	if n := all(); n >= 4*40_000 {
+		t.Fatalf("%d bytes are unreleased: what the partitions' budgets allow, and not the total of 60,000", n)
+	}
 	for _, in := range ins {
 		in.setHold(false)
 	}

@@ -65,7 +65,8 @@ func testFollowReplaces(t *testing.T, e Env) {
 }
 
 // A batch belongs to its receiver until it is released, also when the
-// partition is not followed any more; its bytes then count for nobody.
+// partition is not followed any more; its bytes do not stop a new follower of
+// the partition.
 func testUnfollowHeld(t *testing.T, e Env) {
 	tp := kafka.TopicPartition{Topic: e.topic(t, 1)}
 	writeBlocks(t, e, tp, 10)

@@ -4,7 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/rekastream/reka/storage"
 	"github.com/rekastream/reka/storage/storagetest"
@@ -29,7 +31,7 @@ func BenchmarkApply(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d/bytes=%d", test.batch, test.size), func(b *testing.B) {
 			tab := storagetest.Table(b, storagetest.Open(b, In(b.TempDir())), "t", 0)
 			rows := randomRows(1_000_000, 1_000_000, test.size)
-			n := 0
+			n, cpu := 0, cpuTime(b)
 			for b.Loop() {
 				at := n % len(rows)
 				if err := tab.Apply(rows[at:at+test.batch], &storage.Checkpoint{Position: int64(n)}); err != nil {
@@ -38,8 +40,19 @@ func BenchmarkApply(b *testing.B) {
 				n += test.batch
 			}
 			b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
+			b.ReportMetric((cpuTime(b)-cpu).Seconds()*1e6/float64(n), "cpu-us/row")
 		})
 	}
+}
+
+// cpuTime is what the process has used: unlike rows per second it hardly
+// depends on what else the machine does.
+func cpuTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func BenchmarkGet(b *testing.B) {

@@ -76,7 +76,7 @@ func (t *table) loadBig() error {
 		if err != nil || len(lost) == 0 {
 			return err
 		}
-		err = t.db.write(t, func(w *writer) error {
+		err = t.db.write(t, false, func(w *writer) error {
 			for _, v := range lost {
 				if err := t.deletePieces(w, v); err != nil {
 					return err

@@ -52,7 +52,7 @@ func badgerOptions(dir string, cfg config) badger.Options {
 		WithBaseTableSize(8 * mib).
 		WithBaseLevelSize(32 * mib).
 		WithNumLevelZeroTables(3).
-		WithNumLevelZeroTablesStall(10).
+		WithNumLevelZeroTablesStall(6).
 		WithNumCompactors(2)
 }
 
@@ -107,21 +107,22 @@ func openDB(path string, cfg config) (*db, error) {
 }
 
 func (d *db) openRows() error {
-	d.space = space{dir: d.dir.path, free: d.cfg.free}
-	if err := d.space.check(0); err != nil {
-		return err
-	}
 	opt := badgerOptions(d.dir.rows(), d.cfg)
-	if err := d.safely(func() error { return verifyRows(opt.Dir, opt) }); err != nil {
-		return err
-	}
-	return d.safely(func() (err error) {
+	return d.safely(func() error {
+		found, err := verifyRows(opt.Dir, opt)
+		if err != nil {
+			return err
+		}
+		d.space = space{dir: d.dir.path, free: d.cfg.free, written: found.logs, tables: found.tables}
+		if err := d.space.check(0); err != nil {
+			return err
+		}
 		if d.badger, err = badger.OpenManaged(opt); err != nil {
 			return openError(err)
 		}
 		d.latest = d.badger.NewTransactionAt(math.MaxUint64, false)
 		d.vers = newVersions(d.badger.MaxVersion(), d.badger.SetDiscardTs)
-		d.space.tables = d.tableBytes
+		d.space.ask = d.tableBytes
 		if d.names, err = loadNames(d); err != nil {
 			d.badger.Close()
 		}

@@ -59,7 +59,12 @@ func (n *names) number(name string) (uint32, error) {
 		return 0, errNumbers
 	}
 	id := n.last + 1
-	if err := n.d.putOne(nil, nameKey(name), binary.BigEndian.AppendUint32(nil, id)); err != nil {
+	err := n.d.do(func() error {
+		return n.d.write(nil, true, func(w *writer) error {
+			return w.set(nameKey(name), binary.BigEndian.AppendUint32(nil, id), 0)
+		})
+	})
+	if err != nil {
 		return 0, err
 	}
 	n.numbers[name], n.last = id, id

@@ -45,13 +45,7 @@ func (t *table) load() error {
 		if err != nil {
 			return err
 		}
-		return item.Value(func(v []byte) error {
-			t.cp = &storage.Checkpoint{}
-			if err := t.cp.UnmarshalBinary(v); err != nil {
-				return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
-			}
-			return nil
-		})
+		return item.Value(t.remember)
 	})
 	if err != nil {
 		return err

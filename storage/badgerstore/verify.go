@@ -33,12 +33,16 @@ const verifyWorkers = 4
 
 var crcTable = crc32.MakeTable(crc32.Castagnoli)
 
+// found is how many bytes lie in a directory: in logs of memtables that were
+// not flushed, and in tables.
+type found struct{ logs, tables int64 }
+
 // verifyRows checks the files in Badger's directory and clears what a killed
 // process leaves. An error that is storage.ErrDamaged says what is broken.
-func verifyRows(dir string, opt badger.Options) error {
+func verifyRows(dir string, opt badger.Options) (f found, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return err
+		return f, err
 	}
 	var logs, tables []string
 	for _, e := range entries {
@@ -53,23 +57,24 @@ func verifyRows(dir string, opt badger.Options) error {
 			tables = append(tables, path)
 		}
 		if err != nil {
-			return err
+			return f, err
 		}
 	}
 	// Only the value log's garbage collection, never run, would need it.
 	if err := os.Remove(filepath.Join(dir, "DISCARD")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
+		return f, err
 	}
-	if err := verifyLogs(logs); err != nil {
-		return err
+	if f.logs, err = verifyLogs(logs); err != nil {
+		return f, err
 	}
-	return verifyTables(dir, tables, len(logs) > 0, opt)
+	f.tables, err = verifyTables(dir, tables, len(logs) > 0, opt)
+	return f, err
 }
 
 // verifyLogs checks the logs of memtables. Each but the newest was synced
 // before the next began: it must end cleanly. The newest may end in a torn
 // entry, which is cut off.
-func verifyLogs(paths []string) error {
+func verifyLogs(paths []string) (size int64, err error) {
 	number := func(path string) int {
 		n, _ := strconv.Atoi(strings.TrimSuffix(filepath.Base(path), ".mem"))
 		return n
@@ -78,27 +83,28 @@ func verifyLogs(paths []string) error {
 	for i, path := range paths {
 		data, err := os.ReadFile(path)
 		if err != nil {
-			return err
+			return size, err
 		}
 		if len(data) < logHeader {
 			// Made and not yet filled when the process was killed.
 			if err := os.Remove(path); err != nil {
-				return err
+				return size, err
 			}
 			continue
 		}
 		end := logEnd(data)
+		size += int64(end)
 		switch {
 		case allZero(data[end:]):
 		case i < len(paths)-1:
-			return damaged(path, "broken entry at byte %d", end)
+			return size, damaged(path, "broken entry at byte %d", end)
 		default:
 			if err := os.Truncate(path, int64(end)); err != nil {
-				return err
+				return size, err
 			}
 		}
 	}
-	return nil
+	return size, nil
 }
 
 const logHeader = 20
@@ -155,29 +161,29 @@ func allZero(b []byte) bool {
 }
 
 // verifyTables checks the manifest and every table that it lists.
-func verifyTables(dir string, onDisk []string, logs bool, opt badger.Options) error {
+func verifyTables(dir string, onDisk []string, logs bool, opt badger.Options) (size int64, err error) {
 	path := filepath.Join(dir, badger.ManifestFilename)
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
 		if len(onDisk) > 0 || logs {
 			// Badger would begin anew and delete the tables.
-			return damaged(path, "missing")
+			return 0, damaged(path, "missing")
 		}
-		return nil
+		return 0, nil
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	m, end, err := badger.ReplayManifestFile(f, opt.ExternalMagicVersion, opt)
 	if err != nil {
-		return damaged(path, "%v", err)
+		return 0, damaged(path, "%v", err)
 	}
 	if st, err := f.Stat(); err != nil {
-		return err
+		return 0, err
 	} else if st.Size() != end {
 		// What was cut may have listed tables whose logs are gone.
-		return damaged(path, "ends in part of a change")
+		return 0, damaged(path, "ends in part of a change")
 	}
 	var names []string
 	for id := range m.Tables {
@@ -186,11 +192,10 @@ func verifyTables(dir string, onDisk []string, logs bool, opt badger.Options) er
 	return verifyAll(names)
 }
 
-func verifyAll(paths []string) error {
+func verifyAll(paths []string) (size int64, err error) {
 	var (
-		wg    sync.WaitGroup
-		mu    sync.Mutex
-		first error
+		wg sync.WaitGroup
+		mu sync.Mutex
 	)
 	next := make(chan string, len(paths)) // all of the work, so that nobody waits
 	for _, p := range paths {
@@ -203,32 +208,32 @@ func verifyAll(paths []string) error {
 		go func() {
 			defer wg.Done()
 			for p := range next {
-				if err := verifyTable(p); err != nil {
-					mu.Lock()
-					first = errors.Join(first, err)
-					mu.Unlock()
-				}
+				n, e := verifyTable(p)
+				mu.Lock()
+				size += n
+				err = errors.Join(err, e)
+				mu.Unlock()
 			}
 		}()
 	}
 	wg.Wait()
-	return first
+	return size, err
 }
 
 // verifyTable checks one table: blocks, index, index size (4 bytes), checksum
 // of the index, its size (4).
-func verifyTable(path string) error {
+func verifyTable(path string) (size int64, err error) {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return damaged(path, "missing")
+		return 0, damaged(path, "missing")
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer f.Close()
 	index, start, err := readIndex(f, path)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	r := bufio.NewReaderSize(io.NewSectionReader(f, 0, start), 1<<20)
 	var (
@@ -238,18 +243,18 @@ func verifyTable(path string) error {
 	)
 	for i := range index.OffsetsLength() {
 		if !index.Offsets(&offset, i) || int64(offset.Offset()) != pos {
-			return damaged(path, "index entry %d", i)
+			return 0, damaged(path, "index entry %d", i)
 		}
 		block = slices.Grow(block[:0], int(offset.Len()))[:offset.Len()]
 		if _, err := io.ReadFull(r, block); err != nil {
-			return readError(path, err)
+			return 0, readError(path, err)
 		}
 		if !blockOK(block) {
-			return damaged(path, "checksum of the block at byte %d", pos)
+			return 0, damaged(path, "checksum of the block at byte %d", pos)
 		}
 		pos += int64(len(block))
 	}
-	return nil
+	return start, nil
 }
 
 // readIndex reads a table's index and returns where it starts.

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/dgraph-io/badger/v4"
-	"github.com/dgraph-io/badger/v4/pb"
 
 	"github.com/rekastream/reka/storage"
 )
@@ -23,6 +22,11 @@ const (
 	// one window: one is written while the next is built.
 	requests = 2
 
+	// An Apply, or what is left of one, up to this size is one transaction:
+	// whole or not at all, and synced once.
+	smallRows  = 1 << 10
+	smallBytes = 256 << 10
+
 	clearRows  = 8 << 10
 	clearBytes = 4 * mib
 )
@@ -30,16 +34,52 @@ const (
 func (t *table) Apply(rows []storage.Row, cp *storage.Checkpoint) error {
 	t.write.Lock()
 	defer t.write.Unlock()
-	for {
-		n := window(rows)
-		if err := t.applyWindow(rows[:n]); err != nil {
-			return t.failed(err)
-		}
-		if rows = rows[n:]; len(rows) == 0 {
-			break
+	return t.failed(t.apply(rows, cp))
+}
+
+func (t *table) apply(rows []storage.Row, cp *storage.Checkpoint) error {
+	var mark []byte
+	if cp != nil {
+		mark, _ = cp.AppendBinary(nil) // never fails
+		if len(mark) > chunkSize {
+			return fmt.Errorf("checkpoint of %d bytes is too large", len(mark))
 		}
 	}
-	return t.failed(t.putCheckpoint(cp))
+	for !small(rows) {
+		n := window(rows)
+		if err := t.applyWindow(rows[:n], nil, false); err != nil {
+			return err
+		}
+		rows = rows[n:]
+	}
+	if err := t.applyWindow(rows, mark, true); err != nil || cp == nil {
+		return err
+	}
+	return t.remember(mark)
+}
+
+// remember keeps a checkpoint that is on disk.
+func (t *table) remember(mark []byte) error {
+	c := &storage.Checkpoint{}
+	if err := c.UnmarshalBinary(mark); err != nil {
+		return fmt.Errorf("%w: %w", storage.ErrDamaged, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cp = c
+	return nil
+}
+
+// small reports whether rows go into one transaction, with the checkpoint.
+func small(rows []storage.Row) bool {
+	size := 0
+	for i, r := range rows {
+		size += len(r.Key) + len(r.Value)
+		if i == smallRows || size > smallBytes {
+			return false
+		}
+	}
+	return true
 }
 
 // window returns how many of the rows go into one window.
@@ -55,21 +95,27 @@ func window(rows []storage.Row) int {
 }
 
 // applyWindow writes rows in the order of their keys, which Badger takes
-// fastest; of rows with the same key the last one.
-func (t *table) applyWindow(rows []storage.Row) error {
+// fastest; of rows with the same key the last one. The checkpoint, if there is
+// one, becomes durable with the rows, which must be small for that.
+func (t *table) applyWindow(rows []storage.Row, mark []byte, small bool) error {
 	if t.closed.Load() {
 		return storage.ErrClosed
+	}
+	if len(rows) == 0 && mark == nil {
+		return nil
 	}
 	if t.stale {
 		if err := t.loadBig(); err != nil {
 			return err
 		}
 	}
-	if len(rows) == 0 {
-		return nil
-	}
 	err := t.db.do(func() error {
-		return t.db.write(t, func(w *writer) error { return t.putAll(w, rows) })
+		return t.db.write(t, small, func(w *writer) error {
+			if err := t.putAll(w, rows); err != nil || mark == nil {
+				return err
+			}
+			return w.set(t.place.key(nil, kindCheckpoint, nil), mark, 0)
+		})
 	})
 	t.stale = err != nil
 	return err
@@ -165,37 +211,15 @@ func (t *table) remove(w *writer, key []byte) error {
 	return t.dropBig(w, key)
 }
 
-// putCheckpoint writes a checkpoint behind rows that are durable.
-func (t *table) putCheckpoint(cp *storage.Checkpoint) error {
-	if cp == nil {
-		return nil
-	}
-	if t.closed.Load() {
-		return storage.ErrClosed
-	}
-	b, err := cp.AppendBinary(nil)
-	if err != nil {
-		return err
-	}
-	if len(b) > chunkSize {
-		return fmt.Errorf("checkpoint of %d bytes is too large", len(b))
-	}
-	if err := t.db.putOne(t, t.place.key(nil, kindCheckpoint, nil), b); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.cp = &storage.Checkpoint{}
-	return t.cp.UnmarshalBinary(b)
-}
-
 func (t *table) Clear() error {
 	t.write.Lock()
 	defer t.write.Unlock()
 	if t.closed.Load() {
 		return t.failed(storage.ErrClosed)
 	}
-	if err := t.db.putOne(t, t.place.key(nil, kindCheckpoint, nil), nil); err != nil {
+	if err := t.db.do(func() error {
+		return t.db.write(t, true, func(w *writer) error { return w.delete(t.place.key(nil, kindCheckpoint, nil)) })
+	}); err != nil {
 		return t.failed(err)
 	}
 	t.mu.Lock()
@@ -238,7 +262,7 @@ func (t *table) clearStep(from []byte) (next []byte, err error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	return next, t.db.write(t, func(w *writer) error {
+	return next, t.db.write(t, false, func(w *writer) error {
 		for _, key := range found {
 			if err := w.delete(key); err != nil {
 				return err
@@ -248,91 +272,15 @@ func (t *table) clearStep(from []byte) (next []byte, err error) {
 	})
 }
 
-// putOne writes one key, a nil value to delete it, in a batch of its own.
-func (d *db) putOne(t *table, key, value []byte) error {
-	return d.do(func() error {
-		if err := d.space.check(int64(len(key) + len(value))); err != nil {
-			return err
-		}
-		version := d.vers.begin(t)
-		defer d.vers.end(t, version)
-		txn := d.badger.NewTransactionAt(version, true)
-		defer txn.Discard()
-		var err error
-		if value == nil {
-			err = txn.Delete(key)
-		} else {
-			err = txn.Set(key, value)
-		}
-		if err == nil {
-			err = txn.CommitAt(version, nil)
-		}
-		return writeError(err)
-	})
-}
-
 // write runs f with a writer, all of whose rows are durable when it returns.
-func (d *db) write(t *table, f func(*writer) error) error {
+func (d *db) write(t *table, small bool, f func(*writer) error) error {
 	if err := d.space.check(0); err != nil {
 		return err
 	}
-	w := &writer{d: d, version: d.vers.begin(t)}
+	w := &writer{d: d, small: small, version: d.vers.begin(t)}
 	defer d.vers.end(t, w.version)
-	err := f(w)
-	// Also after an error: Badger may still read what it was given.
-	return errors.Join(err, w.flush())
-}
-
-// writer writes rows in order, many to a request. Badger's loader is used
-// because it keeps the order, which its transactions do not; each row stands
-// for itself, and a crash leaves a first part of them.
-type writer struct {
-	d       *db
-	version uint64
-	seq     uint32 // of the next big value
-	key     []byte // buffer
-
-	load *badger.KVLoader // nil: nothing since the last flush
-	kv   pb.KV
-	size int64 // bytes since the last look at the free space
-}
-
-var (
-	metaDelete = []byte{1} // Badger's mark of a delete
-	metaUser   = [4][]byte{nil, {1}, {2}, {3}}
-)
-
-// set writes a row. Key is free when it returns, value when flush does.
-func (w *writer) set(key, value []byte, user byte) error {
-	w.kv.Value, w.kv.Meta, w.kv.UserMeta = value, nil, metaUser[user]
-	return w.add(key)
-}
-
-func (w *writer) delete(key []byte) error {
-	w.kv.Value, w.kv.Meta, w.kv.UserMeta = nil, metaDelete, nil
-	return w.add(key)
-}
-
-func (w *writer) add(key []byte) error {
-	if w.size += int64(len(key) + len(w.kv.Value) + 64); w.size > spaceStep {
-		if err := w.d.space.check(w.size); err != nil {
-			return err
-		}
-		w.size = 0
+	if err := f(w); err != nil {
+		return errors.Join(err, w.drop())
 	}
-	if w.load == nil {
-		w.load = w.d.badger.NewKVLoader(requests)
-	}
-	w.kv.Key, w.kv.Version = key, w.version
-	return writeError(w.load.Set(&w.kv))
-}
-
-// flush waits until all rows are durable.
-func (w *writer) flush() error {
-	if w.load == nil {
-		return nil
-	}
-	l := w.load
-	w.load = nil
-	return writeError(l.Finish())
+	return w.flush()
 }

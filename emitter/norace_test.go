@@ -1,0 +1,5 @@
+//go:build !race
+
+package emitter
+
+const raceEnabled = false
