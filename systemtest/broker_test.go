@@ -3,6 +3,8 @@ package systemtest
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -155,4 +157,14 @@ func readAll(ctx context.Context, t *testing.T, c *kafka.Client, topic string) [
 		out = append(out, rs...)
 	}
 	return out
+}
+
+// writeSource writes a Java source file into the test's directory.
+func writeSource(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
