@@ -92,6 +92,7 @@ func (s *sink) drained() bool {
 func (s *sink) end() {
 	o := &s.owner
 	s.closeProducer()
+	s.warnNow()
 	s.mu.Lock()
 	s.state = ended
 	if s.linger != nil {

@@ -50,10 +50,11 @@ type owner struct {
 	waiting []*flushing // for unplaced records
 
 	aborted     bool
-	undelivered error // set before the sink's ended is closed
-	lost        error // the first failure that no flush has told
-	warned      time.Time
-	unwarned    int
+	undelivered error     // set before the sink's ended is closed
+	lost        error     // the first failure that no flush has told
+	warned      time.Time // when losses were logged last
+	unwarned    int       // records lost and not logged
+	lastLoss    error
 }
 
 // start starts the owner. It ends when the sink is closing and all results
@@ -253,14 +254,21 @@ func (s *sink) cause(b *batch, i int, err error) error {
 	return &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: s.topic, Partition: p}, Offset: -1, Key: key, Err: err}
 }
 
-// warn logs lost records, a line a second at most.
+// warn logs lost records, a line a second at most; end logs the rest.
 func (s *sink) warn(n int, err error) {
 	o := &s.owner
 	o.unwarned += n
-	now := s.driver.Clock().Now()
-	if now.Sub(o.warned) < time.Second {
-		return
+	o.lastLoss = err
+	if now := s.driver.Clock().Now(); now.Sub(o.warned) >= time.Second {
+		o.warned = now
+		s.warnNow()
 	}
-	s.log.Warn("records were not delivered", zap.Int("records", o.unwarned), zap.Error(err))
-	o.warned, o.unwarned = now, 0
+}
+
+func (s *sink) warnNow() {
+	o := &s.owner
+	if o.unwarned > 0 {
+		s.log.Warn("records were not delivered", zap.Int("records", o.unwarned), zap.Error(o.lastLoss))
+		o.unwarned = 0
+	}
 }

@@ -1,9 +1,11 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/IBM/sarama"
 	"go.uber.org/zap"
@@ -40,7 +42,7 @@ func toldTopic(code sarama.KError, id byte, leaders ...int32) func(string) *sara
 		r.AddBroker(addr, 1)
 		topic := &sarama.TopicMetadata{Version: 11, Err: code, Name: "t", Uuid: sarama.Uuid{id}}
 		for p, leader := range leaders {
-			topic.Partitions = append(topic.Partitions, &sarama.PartitionMetadata{Version: 11, ID: int32(p), Leader: leader, LeaderEpoch: 4, Replicas: []int32{1, 2}})
+			topic.Partitions = append(topic.Partitions, &sarama.PartitionMetadata{Version: 11, ID: int32(p), Leader: leader, LeaderEpoch: 4, Replicas: []int32{1, 2}, Isr: []int32{1}, OfflineReplicas: []int32{}})
 		}
 		r.Topics = append(r.Topics, topic)
 		return r
@@ -49,11 +51,19 @@ func toldTopic(code sarama.KError, id byte, leaders ...int32) func(string) *sara
 
 func requests(b *sarama.MockBroker) int { return len(b.History()) }
 
+// soon is a context that ends a test which would wait for ever.
+func soon(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 func TestALeaderIsAskedForOnceUntilItIsInvalidated(t *testing.T) {
 	d, broker := metadataBroker(t, toldTopic(sarama.ErrNoError, 1, 1, 1))
 	for range 3 {
 		for p := range int32(2) {
-			addr, epoch, err := d.leader(t.Context(), TopicPartition{"t", p})
+			addr, epoch, err := d.leader(soon(t), TopicPartition{"t", p})
 			if err != nil || addr != broker.Addr() || epoch != 4 {
 				t.Fatalf("leader of %d: %s, epoch %d, %v", p, addr, epoch, err)
 			}
@@ -63,7 +73,7 @@ func TestALeaderIsAskedForOnceUntilItIsInvalidated(t *testing.T) {
 		t.Errorf("%d requests", n)
 	}
 	d.invalidate("t")
-	if _, _, err := d.leader(t.Context(), TopicPartition{"t", 0}); err != nil || requests(broker) != 2 {
+	if _, _, err := d.leader(soon(t), TopicPartition{"t", 0}); err != nil || requests(broker) != 2 {
 		t.Errorf("%d requests after one was invalidated, %v", requests(broker), err)
 	}
 }
@@ -71,7 +81,7 @@ func TestALeaderIsAskedForOnceUntilItIsInvalidated(t *testing.T) {
 func TestALeaderThatIsBeingElectedIsWaitedFor(t *testing.T) {
 	d, broker := metadataBroker(t,
 		toldTopic(sarama.ErrLeaderNotAvailable, 1), toldTopic(sarama.ErrNoError, 1, -1), toldTopic(sarama.ErrNoError, 1, 9), toldTopic(sarama.ErrNoError, 1, 1))
-	addr, _, err := d.leader(t.Context(), TopicPartition{"t", 0})
+	addr, _, err := d.leader(soon(t), TopicPartition{"t", 0})
 	if err != nil || addr != broker.Addr() || requests(broker) != 4 {
 		t.Errorf("leader %s after %d requests, %v", addr, requests(broker), err)
 	}
@@ -79,13 +89,13 @@ func TestALeaderThatIsBeingElectedIsWaitedFor(t *testing.T) {
 
 func TestWhatDoesNotExistIsToldAtOnceAndAskedForAgain(t *testing.T) {
 	d, broker := metadataBroker(t, toldTopic(sarama.ErrUnknownTopicOrPartition, 0), toldTopic(sarama.ErrNoError, 1, 1))
-	if _, _, err := d.leader(t.Context(), TopicPartition{"t", 0}); !errors.Is(err, ErrUnknownTopic) {
+	if _, _, err := d.leader(soon(t), TopicPartition{"t", 0}); !errors.Is(err, ErrUnknownTopic) {
 		t.Fatalf("error %v", err)
 	}
-	if _, _, err := d.leader(t.Context(), TopicPartition{"t", 0}); err != nil {
+	if _, _, err := d.leader(soon(t), TopicPartition{"t", 0}); err != nil {
 		t.Fatalf("the topic that was created meanwhile: %v", err)
 	}
-	if _, _, err := d.leader(t.Context(), TopicPartition{"t", 7}); !errors.Is(err, ErrUnknownTopic) || requests(broker) != 2 {
+	if _, _, err := d.leader(soon(t), TopicPartition{"t", 7}); !errors.Is(err, ErrUnknownTopic) || requests(broker) != 2 {
 		t.Errorf("a partition that does not exist: %v after %d requests", err, requests(broker))
 	}
 }
@@ -95,7 +105,7 @@ func TestManyWhoAskAtOnceShareRequests(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 50 {
 		wg.Go(func() {
-			if _, _, err := d.leader(t.Context(), TopicPartition{"t", 0}); err != nil {
+			if _, _, err := d.leader(soon(t), TopicPartition{"t", 0}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -108,17 +118,17 @@ func TestManyWhoAskAtOnceShareRequests(t *testing.T) {
 
 func TestTopicsAreDescribedAndMissingOnesLeftOut(t *testing.T) {
 	d, _ := metadataBroker(t, toldTopic(sarama.ErrNoError, 5, 1, -1), toldTopic(sarama.ErrUnknownTopicOrPartition, 0), toldTopic(sarama.ErrTopicAuthorizationFailed, 0))
-	topics, err := d.Admin().Topics(t.Context(), "t")
+	topics, err := d.Admin().Topics(soon(t), "t")
 	if want := (Topic{Name: "t", ID: TopicID{5}, Partitions: 2, Replicas: 2}); err != nil || topics["t"] != want {
 		t.Errorf("topic %+v, %v; want %+v", topics["t"], err, want)
 	}
-	if topics, err := d.Admin().Topics(t.Context(), "t"); err != nil || len(topics) != 0 {
+	if topics, err := d.Admin().Topics(soon(t), "t"); err != nil || len(topics) != 0 {
 		t.Errorf("a missing topic: %+v, %v", topics, err)
 	}
-	if _, err := d.Admin().Topics(t.Context(), "t"); !errors.Is(err, ErrNotAuthorized) {
+	if _, err := d.Admin().Topics(soon(t), "t"); !errors.Is(err, ErrNotAuthorized) {
 		t.Errorf("a topic without the right to see it: %v", err)
 	}
-	if topics, err := d.Admin().Topics(t.Context()); err != nil || len(topics) != 0 {
+	if topics, err := d.Admin().Topics(soon(t)); err != nil || len(topics) != 0 {
 		t.Errorf("no names: %+v, %v", topics, err)
 	}
 }
@@ -129,7 +139,7 @@ func TestACoordinatorIsAskedForOnceUntilItIsForgotten(t *testing.T) {
 		if i == 2 {
 			d.forgetCoordinator(sarama.CoordinatorGroup, "g")
 		}
-		addr, err := d.coordinator(t.Context(), sarama.CoordinatorGroup, "g")
+		addr, err := d.coordinator(soon(t), sarama.CoordinatorGroup, "g")
 		if err != nil || addr != broker.Addr() || requests(broker) != want {
 			t.Errorf("coordinator %s after %d requests, %v; want %d", addr, requests(broker), err, want)
 		}

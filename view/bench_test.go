@@ -23,9 +23,8 @@ import (
 type flood struct {
 	kafka.Driver
 	partitions int32
-	rows       int   // at the start, over all partitions
-	rate       int   // updates a second, over all partitions
-	held       int64 // bytes delivered and not released that a partition may have
+	rows       int // at the start, over all partitions
+	rate       int // updates a second, over all partitions
 }
 
 const floodBatch = 20000

@@ -362,3 +362,20 @@ func TestBigRecordIsReadAndServed(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 }
+
+func TestGetOfARowInMemoryAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector makes pools forget")
+	}
+	s := newSetup(t, 3)
+	s.in.Send("a", 1)
+	s.start()
+	s.want("a", 1)
+	if n := testing.AllocsPerRun(1000, func() {
+		if _, ok, err := s.v.Get("a"); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -82,11 +83,10 @@ func tombstoneRetention(ctx context.Context, a kafka.Admin, topic string) (time.
 	case !strings.Contains(configs["cleanup.policy"], "compact"):
 		return 0, nil
 	}
-	ms, err := strconv.ParseInt(configs["delete.retention.ms"], 10, 64)
-	if err != nil || ms <= 0 {
-		return 0, nil
+	if ms, err := strconv.ParseInt(configs["delete.retention.ms"], 10, 64); err == nil && ms > 0 {
+		return time.Duration(min(ms, int64(math.MaxInt64/time.Millisecond))) * time.Millisecond, nil
 	}
-	return time.Duration(min(ms, int64(1<<53))) * time.Millisecond, nil
+	return 0, nil // not said: unknown
 }
 
 // tombstoneMargin is how much earlier than the broker may drop a tombstone a

@@ -80,19 +80,6 @@ func (f *fold) setValue(r *foldRow, value []byte, time int64) {
 	r.valLen = n
 }
 
-// get returns what the fold has of a key: known says that it has something.
-func (f *fold) get(key []byte) (value []byte, time int64, known bool) {
-	if f == nil || len(f.slots) == 0 {
-		return nil, 0, false
-	}
-	_, r := f.find(key, uint32(maphash.Bytes(foldSeed, key)))
-	if r == nil {
-		return nil, 0, false
-	}
-	value, time = f.value(r)
-	return value, time, true
-}
-
 func (f *fold) value(r *foldRow) (value []byte, time int64) {
 	if r.valLen < 0 {
 		return nil, 0

@@ -475,6 +475,9 @@ func TestScanEndsWhenRunEnds(t *testing.T) {
 			if n++; n == 10 {
 				x.cancel()
 				time.Sleep(time.Second)
+				if len(x.done) > 0 {
+					t.Error("the store was closed under a snapshot")
+				}
 			}
 			last = err
 		}
@@ -482,6 +485,66 @@ func TestScanEndsWhenRunEnds(t *testing.T) {
 			t.Errorf("%d rows, then %v", n, last)
 		}
 	})
+}
+
+func TestEmptyPartitionsAreReadFirstToo(t *testing.T) {
+	inBubble(t, 5, func(x *mirrorTest) {
+		x.k.put("t", "a", "1")
+		x.start()
+		x.ready()
+		x.stop()
+		x.k.setDown(true)
+		x.start(func(c *MirrorConfig) { c.LocalFirst = true })
+		time.Sleep(time.Second)
+		x.wantGet("a", "1")
+		x.wantGet("b", "")
+	})
+}
+
+func TestReadsAreRefusedWhileTheCopyIsBuiltAnew(t *testing.T) {
+	inBubble(t, 2, func(x *mirrorTest) {
+		x.fill(100)
+		x.start()
+		x.ready()
+		x.k.setDown(true)
+		time.Sleep(time.Second)
+		x.fill(100)
+		end := x.k.log("t", 0).end
+		x.k.change(func() { x.k.limit = end - 5 })
+		x.k.trim("t", 0, end-10)
+		x.k.setDown(false)
+		time.Sleep(time.Minute)
+		for _, key := range []string{"k001", "k002", "k003", "k004"} {
+			if _, _, _, err := x.Get(nil, []byte(key), false); !errors.Is(err, ErrNotReady) {
+				t.Errorf("Get(%s): %v", key, err)
+			}
+		}
+		if x.State() != MirrorRestoring || x.Ready() {
+			t.Errorf("state %v, ready %v", x.State(), x.Ready())
+		}
+		x.k.change(func() { x.k.limit = 0 })
+		x.ready()
+	})
+}
+
+func TestBatchesOfBeforeAFollowingAreDropped(t *testing.T) {
+	m, err := NewMirror(MirrorConfig{Client: newFakeKafka().client(t), Topic: "t", Store: storage.Memory()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, p := newMirrorRun(m), &mirrorPart{term: 2}
+	released := 0
+	batch := func() *kafka.Batch { return kafka.NewBatch(kafka.Batch{}, func() { released++ }) }
+	r.delivered(p, 1, batch())
+	r.delivered(p, 2, batch())
+	if len(p.queue) != 1 || released != 1 {
+		t.Errorf("%d queued, %d released", len(p.queue), released)
+	}
+	r.dropQueue(p)
+	r.delivered(p, 2, batch())
+	if len(p.queue) != 0 || released != 3 {
+		t.Errorf("%d queued, %d released", len(p.queue), released)
+	}
 }
 
 // stuckStorage is a storage whose writes wait until they are let go.

@@ -108,7 +108,11 @@ func (r *Replica) Start(b Bounds, t Target) error {
 	}
 	r.atEnd, r.fresh = cp.AtEnd, false
 	reason := b.unsound(cp.Position, t)
-	if reason == "" && r.tooOld() {
+	switch {
+	case reason != "":
+	case cp.Position == b.HighWatermark:
+		r.atEnd = r.began // nothing was written since, so nothing was missed
+	case r.tooOld():
 		reason = r.ageReason()
 	}
 	if reason != "" {
@@ -234,7 +238,7 @@ func (r *Replica) admit(b *kafka.Batch) (again bool, err error) {
 		}
 		return true, r.restart("what was to be read next is not in the log any more: "+out.Error(), out.LogStart)
 	}
-	if r.tooOld() {
+	if b.Position > r.p.Position && r.tooOld() {
 		return true, r.restart(r.ageReason(), b.LogStart)
 	}
 	return false, nil
@@ -299,7 +303,7 @@ func (r *Replica) settle(b *kafka.Batch) {
 // for which the topic keeps its tombstones the table would be built anew.
 func (r *Replica) NoteEnd(lastStable int64, asOf time.Time) {
 	r.p.End = max(r.p.End, lastStable)
-	if r.state == Created || r.p.Position < lastStable || r.tooOld() || !asOf.After(r.atEnd) {
+	if r.state == Created || r.p.Position < lastStable || !asOf.After(r.atEnd) {
 		return
 	}
 	r.atEnd = asOf

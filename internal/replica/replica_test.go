@@ -465,6 +465,22 @@ func TestIdleTopicIsNotRebuiltWhenItsEndIsNoted(t *testing.T) {
 	})
 }
 
+func TestOldCheckpointOfALogThatHasNotGrownIsSound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFollower(t)
+		f.writeKeys(0, 3)
+		f.start()
+		f.catchUp()
+		f.flush()
+		time.Sleep(72 * time.Hour)
+		f.start()
+		f.writeKeys(3, 4)
+		f.catchUp()
+		f.want(tenKeys(4), 4, Live)
+		f.wantWarnings(0)
+	})
+}
+
 func TestRefusedRecordsAreAbsentAndCounted(t *testing.T) {
 	f := newFollower(t)
 	f.accept = func(rec *kafka.Record) bool { return string(rec.Value) != "bad" }
@@ -502,4 +518,16 @@ func TestProgressOfARestore(t *testing.T) {
 			t.Errorf("progress at the end %+v", p)
 		}
 	})
+}
+
+func TestRowsOfACrashBeforeTheFirstCheckpointAreClearedAway(t *testing.T) {
+	f := newFollower(t)
+	f.open()
+	if err := f.rep.t.store.Apply([]storage.Row{{Key: []byte("ghost"), Value: make([]byte, 9)}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	f.k.write("t", 0, "a", []byte("1"))
+	f.start()
+	f.catchUp()
+	f.want(map[string]string{"a": "1"}, 1, Live)
 }

@@ -265,12 +265,12 @@ func TestReadThatAFlushHasOvertakenIsNotRemembered(t *testing.T) {
 	tab := newTestTable(t, TableConfig{CacheBytes: 1})
 	write := func(value string, position int64) {
 		tab.put([]byte("a"), []byte(value), position)
-		for i := range 1000 { // evicts what is clean
-			tab.put(fmt.Append(nil, i), make([]byte, 100), position)
-		}
 		tab.settle(at(position))
 		if err := tab.FlushNow(); err != nil {
 			t.Fatal(err)
+		}
+		for i := range 20_000 { // evicts what is clean
+			tab.rows.Fill(fmt.Append(nil, i), make([]byte, 100), 0, false)
 		}
 	}
 	write("old", 1)
@@ -290,4 +290,42 @@ func TestReadThatAFlushHasOvertakenIsNotRemembered(t *testing.T) {
 			t.Errorf("get = %q, %v, %v", v, ok, err)
 		}
 	}
+}
+
+func TestFlushWritesItsCheckpointLast(t *testing.T) {
+	tab := newTestTable(t, TableConfig{FlushBytes: 1 << 30})
+	rec := &recordingTable{Table: tab.store}
+	tab.store = rec
+	for i := range 3*flushRows + 1 {
+		tab.Set(fmt.Append(nil, i), []byte("v"), 1)
+	}
+	tab.Commit(tab.Seal(), at(7))
+	if err := tab.FlushNow(); err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for i, w := range rec.writes {
+		rows += w.rows
+		if last := i == len(rec.writes)-1; w.checkpoint != last {
+			t.Errorf("write %d of %d has a checkpoint: %v", i+1, len(rec.writes), w.checkpoint)
+		}
+	}
+	if rows != 3*flushRows+1 || len(rec.writes) < 4 {
+		t.Errorf("%d rows in %d writes", rows, len(rec.writes))
+	}
+}
+
+type recordingTable struct {
+	storage.Table
+	writes []recordedWrite
+}
+
+type recordedWrite struct {
+	rows       int
+	checkpoint bool
+}
+
+func (r *recordingTable) Apply(rows []storage.Row, cp *storage.Checkpoint) error {
+	r.writes = append(r.writes, recordedWrite{len(rows), cp != nil})
+	return r.Table.Apply(rows, cp)
 }

@@ -65,10 +65,12 @@ func testStaticChanged(t *testing.T, e Env) {
 	}
 	again.setUserData("changed-1")
 	again.Rejoin()
-	x := again.waitAfter(t, before.Generation, 2)
-	wantSpread(t, 4, x, a.waitAfter(t, before.Generation, 2))
-	if string(x.UserData) != "for changed-1" {
-		t.Fatalf("user data %q after the rejoin", x.UserData)
+	x := again.wait(t, "an assignment made for the new user data", func(a kafka.Assignment) bool {
+		return string(a.UserData) == "for changed-1" && len(a.Partitions) == 2
+	})
+	wantSpread(t, 4, x, a.waitAfter(t, x.Generation-1, 2))
+	if x.Generation == before.Generation {
+		t.Fatalf("another assignment in generation %d", x.Generation)
 	}
 }
 

@@ -100,3 +100,17 @@ func BenchmarkScan(b *testing.B) {
 	}
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// BenchmarkOpen opens a directory with a million rows, all of which are
+// checked for damage.
+func BenchmarkOpen(b *testing.B) {
+	dir := b.TempDir()
+	s, tab := mustOpen(b, dir)
+	storagetest.Apply(b, tab, randomRows(1_000_000, 1<<40, 100)...)
+	mustClose(b, s)
+	b.SetBytes(onDisk(b, dir))
+	for b.Loop() {
+		s, _ := mustOpen(b, dir)
+		mustClose(b, s)
+	}
+}

@@ -27,14 +27,14 @@ func (t *table) putBig(w *writer, key, body []byte, meta byte) error {
 	v := bigValue{bigID{w.version, w.seq}, uint32((len(body) + chunkSize - 1) / chunkSize)}
 	w.seq++
 	entry := append(binary.BigEndian.AppendUint32(nil, v.chunks), key...)
-	if err := w.set(t.place.big(nil, v.id), entry, 0); err != nil {
+	if err := w.set(t.place.big(v.id), entry, 0); err != nil {
 		return err
 	}
 	rest := body
 	for i := range v.chunks {
 		piece := rest[:min(chunkSize, len(rest))]
 		rest = rest[len(piece):]
-		if err := w.set(t.place.chunk(nil, v.id, i), piece, 0); err != nil {
+		if err := w.set(t.place.chunk(v.id, i), piece, 0); err != nil {
 			return err
 		}
 	}
@@ -62,11 +62,11 @@ func (t *table) dropBig(w *writer, key []byte) error {
 
 func (t *table) deletePieces(w *writer, v bigValue) error {
 	for i := range v.chunks {
-		if err := w.delete(t.place.chunk(nil, v.id, i)); err != nil {
+		if err := w.delete(t.place.chunk(v.id, i)); err != nil {
 			return err
 		}
 	}
-	return w.delete(t.place.big(nil, v.id))
+	return w.delete(t.place.big(v.id))
 }
 
 // loadBig reads the list and deletes pieces that no row names.
@@ -144,7 +144,7 @@ func (p place) body(txn *badger.Txn, dst []byte, item *badger.Item) ([]byte, err
 	id, start := parseBigID(head), len(dst)
 	size := binary.BigEndian.Uint64(head[bigIDSize:])
 	for i := uint32(0); uint64(len(dst)-start) < size; i++ {
-		piece, err := txn.Get(p.chunk(nil, id, i))
+		piece, err := txn.Get(p.chunk(id, i))
 		if err != nil {
 			return dst[:start], fmt.Errorf("%w: piece %d of a big value: %w", storage.ErrDamaged, i, err)
 		}

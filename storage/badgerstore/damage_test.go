@@ -274,8 +274,8 @@ func TestPiecesThatNoRowNamesAreRemoved(t *testing.T) {
 	for i, key := range []string{"c", "a"} {
 		id := bigID{1 << 40, uint32(i)}
 		row := tb.place.key(nil, kindRow, []byte(key))
-		raw(t, tab, tb.place.big(nil, id), append([]byte{0, 0, 0, 2}, row...), 0)
-		raw(t, tab, tb.place.chunk(nil, id, 0), big[:100], 0)
+		raw(t, tab, tb.place.big(id), append([]byte{0, 0, 0, 2}, row...), 0)
+		raw(t, tab, tb.place.chunk(id, 0), big[:100], 0)
 	}
 	if got := count(t, tab, kindChunk); got != 8 {
 		t.Fatalf("%d pieces before", got)

@@ -100,7 +100,7 @@ func openDB(path string, cfg config) (*db, error) {
 		}
 	}
 	if err != nil {
-		dir.unlock()
+		_ = dir.unlock()
 		return nil, placed(path, err)
 	}
 	return d, nil
@@ -124,7 +124,7 @@ func (d *db) openRows() error {
 		d.vers = newVersions(d.badger.MaxVersion(), d.badger.SetDiscardTs)
 		d.space.ask = d.tableBytes
 		if d.names, err = loadNames(d); err != nil {
-			d.badger.Close()
+			return errors.Join(err, d.badger.Close())
 		}
 		return err
 	})

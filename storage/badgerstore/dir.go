@@ -48,8 +48,7 @@ func openDirectory(path string, log *zap.Logger) (*directory, error) {
 	}
 	d := &directory{path: path, lock: lock, log: log}
 	if err := d.identify(); err != nil {
-		lock.Close()
-		return nil, err
+		return nil, errors.Join(err, lock.Close())
 	}
 	return d, nil
 }
@@ -125,7 +124,7 @@ func (d *directory) prepare() error {
 	if err := os.MkdirAll(d.rows(), 0o700); err != nil {
 		return err
 	}
-	return os.Chmod(d.rows(), 0o700)
+	return os.Chmod(d.rows(), 0o700) //nolint:gosec // a directory
 }
 
 // setAside renames the rows and starts with none. The process id stays.

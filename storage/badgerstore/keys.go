@@ -75,16 +75,13 @@ func parseBigID(b []byte) bigID {
 	return bigID{binary.BigEndian.Uint64(b), binary.BigEndian.Uint32(b[8:])}
 }
 
-// chunk appends the key of piece i of a value.
-func (p place) chunk(dst []byte, id bigID, i uint32) []byte {
-	dst = p.key(dst, kindChunk, nil)
-	return binary.BigEndian.AppendUint32(id.append(dst), i)
+// chunk returns the key of piece i of a value.
+func (p place) chunk(id bigID, i uint32) []byte {
+	return binary.BigEndian.AppendUint32(id.append(p.key(nil, kindChunk, nil)), i)
 }
 
-// big appends the key of a value's entry in the list of big values.
-func (p place) big(dst []byte, id bigID) []byte {
-	return id.append(p.key(dst, kindBig, nil))
-}
+// big returns the key of a value's entry in the list of big values.
+func (p place) big(id bigID) []byte { return id.append(p.key(nil, kindBig, nil)) }
 
 // nameKey returns the key of a name's number.
 func nameKey(name string) []byte { return append(make([]byte, 4), name...) }

@@ -29,7 +29,7 @@ func lockFile(path string) (*os.File, error) {
 			break
 		}
 	}
-	f.Close()
+	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		return nil, storage.ErrLocked
 	}

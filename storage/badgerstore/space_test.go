@@ -21,15 +21,22 @@ import (
 // onDisk returns the bytes that a directory takes.
 func onDisk(t testing.TB, dir string) (n int64) {
 	t.Helper()
-	filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil || e.IsDir() {
+	entries := 0
+	err := filepath.WalkDir(dir, func(_ string, e fs.DirEntry, err error) error {
+		if err == nil && !e.IsDir() {
+			entries++
+			if st, e := e.Info(); e == nil {
+				n += st.Sys().(*syscall.Stat_t).Blocks * 512
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil // a file may vanish meanwhile
 		}
-		if st, err := e.Info(); err == nil {
-			n += st.Sys().(*syscall.Stat_t).Blocks * 512
-		}
-		return nil
+		return err
 	})
+	if err != nil || entries == 0 {
+		t.Fatalf("%s: %d files, %v", dir, entries, err)
+	}
 	return n
 }
 

@@ -13,5 +13,5 @@ func freeBytes(dir string) (uint64, error) {
 	if st.Bavail <= 0 {
 		return 0, nil
 	}
-	return uint64(st.Bavail) * uint64(st.Bsize), nil
+	return uint64(st.Bavail) * uint64(st.Bsize), nil //nolint:unconvert // signed on some systems
 }

@@ -45,7 +45,7 @@ func (s *store) Table(name string, partition int32) (storage.Table, error) {
 		return nil, t.failed(err)
 	}
 	if err := t.load(); err != nil {
-		t.Close()
+		_ = t.Close() // always nil
 		return nil, t.failed(err)
 	}
 	return t, nil
@@ -115,7 +115,7 @@ func (s *store) Close() error {
 	s.open = nil
 	s.db.mu.Unlock()
 	for t := range open {
-		t.Close()
+		_ = t.Close() // always nil
 	}
 	return s.sh.release()
 }

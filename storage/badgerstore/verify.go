@@ -203,10 +203,8 @@ func verifyAll(paths []string) (size int64, err error) {
 	}
 	close(next)
 	for range min(verifyWorkers, len(paths)) {
-		wg.Add(1)
 		// Ends when the paths are used up; verifyAll waits.
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for p := range next {
 				n, e := verifyTable(p)
 				mu.Lock()
@@ -214,7 +212,7 @@ func verifyAll(paths []string) (size int64, err error) {
 				err = errors.Join(err, e)
 				mu.Unlock()
 			}
-		}()
+		})
 	}
 	wg.Wait()
 	return size, err

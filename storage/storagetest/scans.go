@@ -189,10 +189,8 @@ func manyReaders(t *testing.T, b storage.Builder) {
 	defer wg.Wait()
 	defer close(stop)
 	for range 4 {
-		wg.Add(1)
 		// Ends with stop; the test waits.
-		go func() {
-			defer wg.Done()
+		wg.Go(func() {
 			for {
 				select {
 				case <-stop:
@@ -208,7 +206,7 @@ func manyReaders(t *testing.T, b storage.Builder) {
 					return
 				}
 			}
-		}()
+		})
 	}
 	for i := range 300 {
 		write(i)

@@ -1,0 +1,46 @@
+package task
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+)
+
+func TestMarkSurvivesEncodingAndStaysSmall(t *testing.T) {
+	for _, m := range []Mark{
+		{StreamTime: noTime},
+		{Writer: "0123456789abcdef", Epoch: 7, StreamTime: 1_700_000_000_000, Fingerprint: math.MaxUint64},
+		{Writer: strings.Repeat("x", 64), Epoch: math.MaxUint64, StreamTime: math.MaxInt64},
+	} {
+		s := m.Encode()
+		if len(s) >= 200 {
+			t.Errorf("mark of %d bytes", len(s))
+		}
+		if got, err := DecodeMark(s); err != nil || got != m {
+			t.Errorf("got %+v, %v, want %+v", got, err, m)
+		}
+	}
+	long := Mark{Writer: strings.Repeat("y", 200)}
+	if got, err := DecodeMark(long.Encode()); err != nil || len(got.Writer) != markWriter {
+		t.Errorf("a long writer: %+v, %v", got, err)
+	}
+}
+
+func FuzzDecodeMark(f *testing.F) {
+	f.Add("")
+	f.Add("hello")
+	f.Add(Mark{Writer: "w", Epoch: 1, StreamTime: 2, Fingerprint: 3}.Encode())
+	f.Fuzz(func(t *testing.T, s string) {
+		m, err := DecodeMark(s)
+		if err != nil {
+			if !errors.Is(err, errNotMark) || m.StreamTime != noTime {
+				t.Errorf("%q: %+v, %v", s, m, err)
+			}
+			return
+		}
+		if again, err := DecodeMark(m.Encode()); err != nil || again != m {
+			t.Errorf("%q: %+v becomes %+v, %v", s, m, again, err)
+		}
+	})
+}
