@@ -20,11 +20,11 @@ test: unit race systemtest ## Run all tests: unit, race detector, system tests o
 
 .PHONY: unit
 unit: ## Run the unit tests of all modules, without brokers.
-	@for m in $(UNIT_MODULES); do echo "unit tests: $$m"; (cd $$m && go test ./...); done
+	@for m in $(UNIT_MODULES); do echo "unit tests: $$m"; (cd $$m && go test -timeout 5m ./...); done
 
 .PHONY: race
 race: ## Run the unit tests of the core module under the race detector.
-	go test -race -short ./...
+	go test -race -short -timeout 10m ./...
 
 .PHONY: systemtest
 systemtest: ## Run the system tests under the race detector; real Kafka needs Java and Maven.

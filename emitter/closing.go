@@ -2,7 +2,6 @@ package emitter
 
 import (
 	"context"
-	"errors"
 
 	"go.uber.org/zap"
 
@@ -47,15 +46,13 @@ func (s *sink) run(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-s.ended:
 	}
-	stopCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	timer := s.driver.Clock().AfterFunc(s.cfg.stopTimeout, func() { cancel(reka.ErrStopTimeout) })
+	timer := s.driver.Clock().AfterFunc(s.cfg.stopTimeout, func() {
+		s.inbox.Put(event{kind: aborted, cause: reka.ErrStopTimeout})
+	})
 	defer timer.Stop()
-	err := s.close(stopCtx)
-	if errors.Is(err, reka.ErrStopTimeout) {
-		return err
-	}
-	return nil
+	s.shut()
+	<-s.ended
+	return s.owner.undelivered
 }
 
 // abort fails everything that is left.

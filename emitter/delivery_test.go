@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/kafka"
 )
@@ -360,4 +362,31 @@ func emitMany(t testing.TB, e *Emitter[int64], from int64, n int) []*Result {
 		results[i] = mustEmit(t, e, fmt.Sprint("k", v%97), v)
 	}
 	return results
+}
+
+// lost is a partitioner that is broken.
+type lost int32
+
+func (p lost) Partition([]byte, int32) int32 { return int32(p) }
+func (lost) String() string                  { return "lost" }
+
+func TestPartitionThatDoesNotExistIsAnError(t *testing.T) {
+	for _, p := range []lost{-7, 3} {
+		synctest.Test(t, func(t *testing.T) {
+			c, err := kafka.NewDriverClient(newFakeDriver(3), kafka.WithPartitioner(p), kafka.WithLogger(zap.NewNop()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			e, err := New(c, clicks)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeNow(e)
+			for range 2 { // before and after the partitions are known
+				if _, err := e.EmitSync(t.Context(), "k", 1); !errors.Is(err, kafka.ErrUnknownTopic) {
+					t.Errorf("partition %d of 3: %v", p, err)
+				}
+			}
+		})
+	}
 }

@@ -78,7 +78,7 @@ func (s *sink) distribute(b *batch, refused []refusedRecord) []refusedRecord {
 		size := rec.Size()
 		var err error
 		switch {
-		case r.partition >= int32(len(s.lanes)):
+		case r.partition >= int32(len(s.lanes)) || r.partition < inTurn:
 			err = kafka.ErrUnknownTopic
 		case s.limit > 0 && size > s.limit:
 			err = kafka.ErrTooLarge

@@ -101,7 +101,7 @@ func (s *sink) accept(ctx context.Context, sc *scratch, d draft) (*Result, error
 		n, p = s.partition(&rec, r.partition)
 		s.mu.Lock()
 	}
-	if n > 0 && p >= n {
+	if n > 0 && (p >= n || p < inTurn) { // below it: a partitioner that is broken
 		s.stale = true
 		s.release(1, size)
 		s.poke()

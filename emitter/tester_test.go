@@ -3,6 +3,7 @@ package emitter_test
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,6 +144,44 @@ func TestEmitterIntoItsOwnProcessorDoesNotDeadlock(t *testing.T) {
 	in.Send("alice", "/")
 	if got, _ := tester.Table(tt, seen).Get("alice"); got != 5 {
 		t.Errorf("count %d, want 5", got)
+	}
+}
+
+func TestStopIsNotHeldUpByEmitsThatNeverComplete(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(1))
+	tester.Output(tt, echoes)
+	tt.Fail(tester.Fault{Op: tester.OpProduce, Topic: echoes.Name(), Times: -1, Do: tester.Delay(1000 * time.Hour)})
+	var e *emitter.Emitter[string]
+	app := tt.Start("app", func(i *tester.Instance) (rs []reka.Runner, err error) {
+		e, err = emitter.New(i.Client(), echoes, emitter.WithDeliveryTimeout(time.Hour))
+		return []reka.Runner{e}, err
+	})
+	clock := app.Client().Driver().Clock()
+	var failed atomic.Int64
+	var last atomic.Pointer[time.Time]
+	for range 100 {
+		r, err := e.Emit(t.Context(), "alice", "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Then(func(_ emitter.Receipt, err error) {
+			if errors.Is(err, kafka.ErrClosed) {
+				failed.Add(1)
+				now := clock.Now()
+				last.Store(&now)
+			}
+		})
+	}
+	tt.Settle()
+	before := tt.Now()
+	if err := app.Stop(); !errors.Is(err, reka.ErrStopTimeout) {
+		t.Errorf("Stop: %v", err)
+	}
+	if failed.Load() != 100 {
+		t.Fatalf("%d results failed, want 100", failed.Load())
+	}
+	if took := last.Load().Sub(before); took != 30*time.Second {
+		t.Errorf("the last one failed after %v, want the stop timeout of 30 s", took)
 	}
 }
 

@@ -64,7 +64,9 @@ type FetcherConfig struct {
 	// Default 2 MiB.
 	PartitionBytes int
 
-	// TotalBytes bounds the same over all partitions. Default 64 MiB.
+	// TotalBytes bounds the same over all partitions. A partition of which
+	// nothing is held may always fetch one batch, since somebody may wait for
+	// just that. Default 64 MiB.
 	TotalBytes int
 
 	// MaxWait is how long the broker holds an empty answer back. Default

@@ -64,8 +64,6 @@ func (m *metadata) close() { m.conns.close() }
 // unknown. It asks, and waits for a leader to be elected, until ctx ends. A
 // broker that says that the topic or partition does not exist is believed at
 // once (ErrUnknownTopic): whoever has reason to think it stale asks again.
-//
-//nolint:unparam // the epoch is for requests that can carry one
 func (d *saramaDriver) leader(ctx context.Context, tp TopicPartition) (addr string, epoch int32, err error) {
 	err = d.retry(ctx, "looking up the leaders of partitions", func() error {
 		addr, epoch, err = d.meta.leader(tp)

@@ -22,6 +22,7 @@ type Context struct {
 	graph *Graph
 
 	keyBuf, valueBuf []byte
+	seen             uint32 // records of the task
 }
 
 // newContext returns the context of a task's records.

@@ -53,11 +53,15 @@ func (s *session) prepare(ctx context.Context) error {
 			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge, ProcessID: process,
 		},
 	}
+	var where *placement
+	if g.Stateful() {
+		where = &placement{place: p.client.Partitioner(), partitions: s.spec.partitions, log: p.log}
+	}
 	for _, h := range p.graph.inputs {
-		s.env.Inputs = append(s.env.Inputs, p.handler(h))
+		s.env.Inputs = append(s.env.Inputs, p.handler(h, where))
 	}
 	for _, h := range p.graph.visitors {
-		s.env.Visitors = append(s.env.Visitors, p.handler(h))
+		s.env.Visitors = append(s.env.Visitors, p.handler(h, nil))
 	}
 	instance := process
 	if p.cfg.dynamic || s.store == nil {
@@ -70,8 +74,9 @@ func (s *session) prepare(ctx context.Context) error {
 }
 
 // handler makes what a task calls of a callback: middleware around it, and
-// the context that handles act through.
-func (p *Processor) handler(h handler) task.Handler {
+// the context that handles act through. where, if not nil, looks at some of
+// the records.
+func (p *Processor) handler(h handler, where *placement) task.Handler {
 	for i := len(p.cfg.middleware) - 1; i >= 0; i-- {
 		m, next := p.cfg.middleware[i], h
 		h = func(ctx *Context) error { return m(ctx, next) }
@@ -82,6 +87,10 @@ func (p *Processor) handler(h handler) task.Handler {
 			ctx = newContext(p.graph, r)
 			r.Attached = ctx
 		}
+		if where != nil && ctx.seen&lookEvery == 0 {
+			where.look(r)
+		}
+		ctx.seen++
 		return h(ctx)
 	}
 }

@@ -10,7 +10,6 @@ import (
 type Visits[M any] struct {
 	visitorName string
 	fn          func(*Context, M) error
-	binding
 }
 
 // Visitor declares a callback over existing keys, which Visits.Run starts.

@@ -29,8 +29,8 @@ type Change[T any] struct {
 
 // Watch yields the row of a key as it is once the view is ready (Deleted if
 // there is none), and from then on whenever it has changed. Changes that come
-// faster than the loop takes them are merged: the last one counts. It ends
-// when ctx ends, or with an error when Run has ended. Nothing is left of it
+// faster than the loop takes them are merged: the last one counts, and may come
+// twice. It ends when ctx ends, or with an error when Run has ended. Nothing is left of it
 // when the loop is left.
 func (v *View[T]) Watch(ctx context.Context, key string) iter.Seq2[Change[T], error] {
 	return func(yield func(Change[T], error) bool) {

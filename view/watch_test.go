@@ -36,7 +36,10 @@ func TestWatchOfAKey(t *testing.T) {
 		var last error
 		for c, err := range s.v.Watch(ctx, "a") {
 			last = err
-			got <- c
+			select {
+			case got <- c:
+			case <-ctx.Done():
+			}
 		}
 		ended <- last
 	}()

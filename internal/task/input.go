@@ -18,6 +18,7 @@ type input struct {
 
 	queue []*kafka.Batch // head first
 	index int            // next record of queue[0]
+	ahead int            // records of queue[0] whose keys were prefetched
 
 	position   int64 // next to process
 	lastStable int64 // as of the newest batch, processed or not; -1: unknown
@@ -60,7 +61,7 @@ func (in *input) skipEmpty() {
 
 func (in *input) pop() {
 	b := in.queue[0]
-	in.position, in.index = b.Position, 0
+	in.position, in.index, in.ahead = b.Position, 0, 0
 	in.queue[0] = nil
 	if in.queue = in.queue[1:]; len(in.queue) == 0 {
 		in.queue = nil
@@ -73,7 +74,7 @@ func (in *input) drop() {
 	for _, b := range in.queue {
 		b.Release()
 	}
-	in.queue, in.index = nil, 0
+	in.queue, in.index, in.ahead = nil, 0, 0
 }
 
 // lagging reports whether records may exist that are not here yet: only for

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -37,6 +38,9 @@ func (t *Task) seal() {
 	}
 	for i, s := range t.joins {
 		in := t.inputs[i]
+		if in.head() == nil && !in.lagging() {
+			s.atEnd = t.env.Clock.Now()
+		}
 		if in.position != in.committed {
 			e.joins = append(e.joins, layer{store: i, layer: s.table.Seal(), position: in.position})
 		}
@@ -98,18 +102,18 @@ func (t *Task) committed(e *epoch, err error) {
 
 // settle makes the epoch's rows committed ones.
 func (t *Task) settle(e *epoch) {
-	now := t.env.Clock.Now()
-	at := func(s *store, position int64) storage.Checkpoint {
-		return storage.Checkpoint{Position: position, LeaderEpoch: -1, TopicID: s.id, AtEnd: now}
+	at := func(s *store, position int64, atEnd time.Time) storage.Checkpoint {
+		return storage.Checkpoint{Position: position, LeaderEpoch: -1, TopicID: s.id, AtEnd: atEnd}
 	}
+	now := t.env.Clock.Now() // nobody else writes to our own changelogs
 	for _, l := range e.layers {
 		s := t.stores[l.store]
 		s.end = e.ends[l.store]
-		s.table.Commit(l.layer, at(s, s.end))
+		s.table.Commit(l.layer, at(s, s.end, now))
 	}
 	for _, l := range e.joins {
 		s := t.joins[l.store]
-		s.table.Commit(l.layer, at(s, l.position))
+		s.table.Commit(l.layer, at(s, l.position, s.atEnd))
 	}
 }
 

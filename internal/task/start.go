@@ -48,8 +48,9 @@ type store struct {
 	id        kafka.TopicID
 	limit     int // bytes of a changelog record, 0: unknown
 	table     *replica.Table
-	end       int64 // changelog position after the last epoch
-	broken    bool  // a flush failed: no further one
+	end       int64     // changelog position after the last epoch
+	atEnd     time.Time // joined tables: when the position was last the end of the log
+	broken    bool      // a flush failed: no further one
 }
 
 func (s *store) name() string {
@@ -65,6 +66,7 @@ type restore struct {
 	replica *replica.Replica
 	input   *input // of a joined table
 	index   int
+	term    int            // of following: batches of an earlier one are not applied
 	waiting []*kafka.Batch // while the table is full
 	done    bool
 }
@@ -170,7 +172,8 @@ func (t *Task) follow(s *store, in *input, owned bool) {
 }
 
 func (t *Task) startRestore(r *restore) error {
-	bounds, target := replica.Bounds{}, replica.Target{}
+	var bounds replica.Bounds
+	var target replica.Target
 	if r.input != nil {
 		bounds, target = t.start.Joins[r.input.join].Bounds, t.start.Joins[r.input.join].Target
 	} else {
@@ -198,9 +201,10 @@ func (t *Task) indexOf(s *store) int {
 }
 
 func (t *Task) followRestore(r *restore) {
-	f := r.replica.Follow()
+	r.term++
+	f, term := r.replica.Follow(), r.term
 	f.Deliver = func(b *kafka.Batch) {
-		if !t.box.Put(message{kind: msgRestore, index: r.index, batch: b}) {
+		if !t.box.Put(message{kind: msgRestore, index: r.index, term: term, batch: b}) {
 			b.Release()
 		}
 	}
@@ -209,8 +213,8 @@ func (t *Task) followRestore(r *restore) {
 
 // restoreBatch applies a batch of a changelog, or keeps it while the table is
 // full.
-func (t *Task) restoreBatch(r *restore, b *kafka.Batch) {
-	if t.state != stateRestoring || t.failed != nil || r.done {
+func (t *Task) restoreBatch(r *restore, term int, b *kafka.Batch) {
+	if t.state != stateRestoring || t.failed != nil || r.done || term != r.term {
 		b.Release()
 		return
 	}
@@ -264,7 +268,7 @@ func (t *Task) endRestore(r *restore) {
 	r.done = true
 	r.release()
 	position := r.replica.Position()
-	r.store.end = position
+	r.store.end, r.store.atEnd = position, r.replica.Checkpoint().AtEnd
 	if in := r.input; in != nil {
 		in.position, in.fetched, in.committed = position, position, position
 		if t.start.Joins[in.join].Target.Exact {

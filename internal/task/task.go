@@ -47,9 +47,9 @@ type Task struct {
 	visited    []*Visit    // run, not committed
 	written    bool        // closing: everything is written, or dropped
 	outboxes   [][]*outbox // by target, by partition
-	arena      []byte
-	turns      uint32 // places records without a key
-	noted      int    // log lines about skipped records
+	turns      uint32      // places records without a key
+	next       [16][]byte  // keys to prefetch
+	noted      int         // log lines about skipped records
 
 	mu    sync.Mutex
 	stats Stats // guarded by mu; published between turns
@@ -83,6 +83,7 @@ func (s taskState) String() string {
 type message struct {
 	kind    messageKind
 	index   int // of input, restore, gap read
+	term    int // of a restore
 	batch   *kafka.Batch
 	epoch   *epoch
 	refusal *refusal
@@ -106,6 +107,9 @@ const (
 	msgVisit                        // run a visitor
 	msgClose                        // close; the drop flag says how
 )
+
+// prefetchKeys is how many keys ahead rows are loaded.
+const prefetchKeys = 16
 
 // turnRecords is how many records are processed before messages are looked
 // at again.
@@ -211,7 +215,7 @@ func (t *Task) handle(m *message) {
 	case msgInput:
 		t.take(t.inputs[m.index], m.batch)
 	case msgRestore:
-		t.restoreBatch(t.restoring[m.index], m.batch)
+		t.restoreBatch(t.restoring[m.index], m.term, m.batch)
 	case msgGap:
 		t.gapBatch(m.batch)
 	case msgSeal:
@@ -269,6 +273,9 @@ func (t *Task) process() (more bool) {
 			return false
 		}
 		for r := in.head(); r != nil && n < turnRecords && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
+			if in.index >= in.ahead {
+				t.prefetch(in)
+			}
 			if !t.one(in, r) || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
 				return false
 			}
@@ -277,6 +284,28 @@ func (t *Task) process() (more bool) {
 		t.sendOutputs(false)
 	}
 	return true
+}
+
+// prefetch has the rows of the next few keys of an input loaded: those of the
+// group table and of joined tables, which callbacks read at the record's own
+// key.
+func (t *Task) prefetch(in *input) {
+	records := in.queue[0].Records[in.index:]
+	records = records[:min(len(records), len(t.next))]
+	in.ahead = in.index + len(records)
+	if len(t.stores)+len(t.joins) == 0 {
+		return
+	}
+	for i := range records {
+		t.next[i] = records[i].Key
+	}
+	if len(t.stores) > 0 {
+		t.stores[0].table.Prefetch(t.next[:len(records)])
+	}
+	for _, s := range t.joins {
+		s.table.Prefetch(t.next[:len(records)])
+	}
+	clear(t.next[:len(records)])
 }
 
 // mayProcess reports whether a record may be started.

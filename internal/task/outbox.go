@@ -1,0 +1,123 @@
+package task
+
+import (
+	"sync"
+
+	"github.com/rekastream/reka/kafka"
+)
+
+const (
+	// outboxBytes is what is gathered for one output partition before it
+	// leaves in the middle of a turn.
+	outboxBytes = 256 << 10
+	// chunkMin and chunkMax bound the chunks that output bytes are copied to,
+	// but for bytes that are larger themselves.
+	chunkMin = 32 << 10
+	chunkMax = 1 << 20
+)
+
+// outbox gathers the outputs of finished records, and of the record at hand,
+// for one partition. Owned by the task.
+type outbox struct {
+	target kafka.TopicPartition
+	slab   *slab // nil: empty
+	bytes  int
+}
+
+// slab holds outputs on their way to one partition. The task owns it until it
+// is sent, then the producer until all of it is acked; then it is used again,
+// by any task. One of which a part was refused is not.
+type slab struct {
+	target  kafka.TopicPartition
+	records []kafka.Record
+	origins []origin
+	chunk   []byte // the newest one of those that hold keys and values
+	epoch   *epoch // that waits for the records
+	left    int    // records without an answer
+	refused bool
+	done    func(kafka.Run) // answer, bound once
+}
+
+// slabs are free ones. What a burst needed is collected when it is over.
+var slabs sync.Pool
+
+func newSlab() *slab {
+	if s, ok := slabs.Get().(*slab); ok {
+		return s
+	}
+	s := &slab{}
+	s.done = s.answer
+	return s
+}
+
+func (o *outbox) empty() bool { return o.slab == nil || len(o.slab.records) == 0 }
+
+// add appends a record; its key and value are copied.
+func (o *outbox) add(rec kafka.Record, from origin) {
+	if o.slab == nil {
+		o.slab = newSlab()
+	}
+	s := o.slab
+	o.bytes += rec.Size()
+	rec.Key, rec.Value = s.copied(rec.Key), s.copied(rec.Value)
+	s.records = append(s.records, rec)
+	s.origins = append(s.origins, from)
+}
+
+// drop takes the newest record back. Its bytes stay unused.
+func (o *outbox) drop() {
+	s := o.slab
+	n := len(s.records) - 1
+	o.bytes -= s.records[n].Size()
+	s.records[n] = kafka.Record{}
+	s.records, s.origins = s.records[:n], s.origins[:n]
+}
+
+// copied keeps b, null as null and empty as empty. Chunks that are full stay
+// with the records that lie in them.
+func (s *slab) copied(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	if len(b) > cap(s.chunk)-len(s.chunk) {
+		s.chunk = make([]byte, 0, max(min(2*cap(s.chunk), chunkMax), chunkMin, len(b)))
+	}
+	n := len(s.chunk)
+	s.chunk = append(s.chunk, b...)
+	return s.chunk[n:len(s.chunk):len(s.chunk)]
+}
+
+// send hands what is gathered to the producer as outputs that e waits for.
+func (o *outbox) send(p kafka.Producer, e *epoch) {
+	s := o.slab
+	o.slab, o.bytes = nil, 0
+	s.target, s.epoch, s.left = o.target, e, len(s.records)
+	e.pending.Add(int64(s.left))
+	p.Produce(kafka.Outgoing{TopicPartition: s.target, Records: s.records, Done: s.done})
+}
+
+// answer is told, on a goroutine of the producer, what became of a run of the
+// records. The runs of one slab come one after the other.
+func (s *slab) answer(run kafka.Run) {
+	e, n := s.epoch, run.To-run.From
+	if run.Err != nil {
+		s.refused = true
+		e.refuse(&refusal{s.target, s.records[run.From:run.To], s.origins[run.From:run.To], run.Err})
+	}
+	if s.left -= n; s.left == 0 && !s.refused {
+		s.free()
+	}
+	if run.Err == nil {
+		e.acked(n)
+	}
+}
+
+// free gives the slab back. A chunk that is larger than others is not kept.
+func (s *slab) free() {
+	clear(s.records)
+	s.records, s.origins, s.epoch = s.records[:0], s.origins[:0], nil
+	if s.chunk = s.chunk[:0]; cap(s.chunk) > chunkMax {
+		s.chunk = nil
+	}
+	slabs.Put(s)
+}

@@ -1,0 +1,154 @@
+package processor_test
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/tester"
+)
+
+var (
+	errDisk     = errors.New("no space left on device")
+	errHiccough = errors.New("coordinator is loading")
+)
+
+// mishaps decides what becomes of the calls that processes make. A decision
+// depends on the seed and on the call's own history only, so that it is the
+// same on every run whatever goroutines run beside it.
+type mishaps struct {
+	seed int64
+
+	mu     sync.Mutex
+	mode   string            // guarded by mu; what may happen now
+	counts map[string]uint64 // guarded by mu; calls of each kind and place
+	left   int               // guarded by mu; how many may still happen in this mode
+	log    []string          // guarded by mu
+}
+
+// set begins another mode: "calm", "crash", "slow" or "fail".
+func (m *mishaps) set(mode string, left int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.mode, m.left = mode, left
+}
+
+// happened returns what has happened since it was last asked.
+func (m *mishaps) happened() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	l := m.log
+	m.log = nil
+	return l
+}
+
+// hook is asked about every call.
+func (m *mishaps) hook(c tester.Call) tester.Action {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	place := fmt.Sprintf("%s %s %s %s/%d", c.Instance, c.Op, c.Group, c.Topic, c.Partition)
+	m.counts[place]++
+	if m.mode == "calm" || m.left == 0 || c.Instance == "test" {
+		return tester.Proceed
+	}
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%d %s %d %s", m.seed, place, m.counts[place], m.mode)
+	a, what := m.action(c, spread(h.Sum64()))
+	if what == "" {
+		return tester.Proceed
+	}
+	m.left--
+	m.log = append(m.log, fmt.Sprintf("          %s #%d: %s", place, m.counts[place], what))
+	met.add(c.Op, what)
+	return a
+}
+
+// spread finishes a hash whose last bits say little.
+func spread(h uint64) uint64 {
+	h ^= h >> 33
+	h *= 0xff51afd7ed558ccd
+	h ^= h >> 33
+	h *= 0xc4ceb9fe1a85ec53
+	return h ^ h>>33
+}
+
+func (m *mishaps) action(c tester.Call, dice uint64) (tester.Action, string) {
+	n := dice / 1000
+	switch m.mode {
+	case "crash":
+		if dice%1000 < 50 {
+			return []tester.Action{tester.CrashBefore, tester.CrashWithin, tester.CrashAfter}[n%3], []string{"crash before", "crash within", "crash after"}[n%3]
+		}
+	case "slow":
+		if dice%1000 < 150 {
+			d := time.Duration(1+n%4000) * time.Millisecond
+			return tester.Delay(d), "delay " + d.String()
+		}
+	case "fail":
+		if errs := failures[c.Op]; len(errs) > 0 && dice%1000 < 100 {
+			err := errs[n%uint64(len(errs))]
+			return tester.Error(err), "error " + err.Error()
+		}
+	}
+	return tester.Proceed, ""
+}
+
+// failures are the errors that the real driver lets out of each call.
+var failures = map[tester.Op][]error{
+	tester.OpProduce:       {kafka.ErrNotAuthorized},
+	tester.OpFetch:         {kafka.ErrNotAuthorized},
+	tester.OpJoin:          {errHiccough, kafka.ErrRebalanceInProgress},
+	tester.OpSync:          {errHiccough, kafka.ErrRebalanceInProgress},
+	tester.OpCommit:        {kafka.ErrRebalanceInProgress, kafka.ErrIllegalGeneration, kafka.ErrNotAuthorized},
+	tester.OpCommitted:     {kafka.ErrNotAuthorized},
+	tester.OpTopics:        {kafka.ErrNotAuthorized},
+	tester.OpConfigs:       {kafka.ErrNotAuthorized},
+	tester.OpCreateTopics:  {kafka.ErrNotAuthorized},
+	tester.OpOffsets:       {kafka.ErrNotAuthorized},
+	tester.OpDeleteRecords: {kafka.ErrNotAuthorized},
+	tester.OpLeave:         {errHiccough},
+	tester.OpOpenTable:     {errDisk},
+	tester.OpApply:         {errDisk},
+	tester.OpClear:         {errDisk},
+}
+
+// expected reports whether a processor may end with err in a schedule.
+func expected(err error) bool {
+	var store *processor.StoreError
+	return errors.Is(err, kafka.ErrNotAuthorized) || errors.Is(err, errDisk) && (errors.As(err, &store) || strings.Contains(err.Error(), "lookup") || strings.Contains(err.Error(), "view"))
+}
+
+// tallyOfMishaps counts over all schedules what was met.
+type tallyOfMishaps struct {
+	mu  sync.Mutex
+	all map[string]int // guarded by mu
+}
+
+var met = tallyOfMishaps{all: map[string]int{}}
+
+func (m *tallyOfMishaps) add(op tester.Op, what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if strings.HasPrefix(what, "delay") {
+		what = "delay"
+	}
+	m.all[string(op)+": "+what]++
+}
+
+// lines returns the counts, sorted.
+func (m *tallyOfMishaps) lines() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	out := make([]string, 0, len(m.all))
+	for k, n := range m.all {
+		out = append(out, fmt.Sprintf("%6d × %s", n, k))
+	}
+	slices.SortFunc(out, func(a, b string) int { return strings.Compare(a[9:], b[9:]) })
+	return out
+}

@@ -1,0 +1,276 @@
+package processor_test
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/storage"
+	"github.com/rekastream/reka/tester"
+)
+
+var (
+	chaosRuns  = flag.Int("chaos.runs", 0, "how many random schedules to run; 0: a few")
+	chaosSeed  = flag.Int64("chaos.seed", 1, "seed of the first schedule")
+	chaosSteps = flag.Int("chaos.steps", 20, "steps of a schedule")
+	chaosShow  = flag.Bool("chaos.show", false, "show the schedules and the engine's log as they run")
+)
+
+// Random schedules of everything that can happen to processes and their
+// calls, each the same on every run of its seed. Whatever happened, when it
+// has passed the chain is whole: no order lost, tables equal to their topics,
+// no order of a key broken, offsets never back.
+//
+//	go test ./processor -run Chaos -args -chaos.runs=5000
+//	go test ./processor -run Chaos -v -args -chaos.seed=77 -chaos.runs=1 -chaos.show
+func TestChaosLosesNothing(t *testing.T) {
+	runs := *chaosRuns
+	if runs == 0 {
+		runs = 200
+		if testing.Short() || raceEnabled {
+			runs = 60
+		}
+	}
+	failed := false
+	for i := range int64(runs) {
+		seed := *chaosSeed + i
+		ok := t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newChaos(t, seed).run() })
+		if failed = failed || !ok; failed {
+			break
+		}
+	}
+	for _, l := range met.lines() {
+		t.Log(l)
+	}
+}
+
+// chaos is one schedule. Owned by the test's goroutine.
+type chaos struct {
+	t      *testing.T
+	tt     *tester.Tester
+	seed   int64
+	rnd    *rand.Rand
+	m      *mishaps
+	c      *complaints
+	nodes  []*node
+	terms  terms
+	sent   map[string]int64
+	steps  []string
+	before map[string]int64 // committed offsets when last seen
+
+	orders *tester.InputTopic[int64]
+	prices *tester.InputTopic[int64]
+}
+
+const chaosPartitions = 2
+
+func newChaos(t *testing.T, seed int64) *chaos {
+	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
+	log := zap.NewNop()
+	if *chaosShow {
+		log, _ = zap.NewDevelopment()
+	}
+	tt := tester.New(t, tester.WithPartitions(chaosPartitions), tester.WithLogger(log))
+	c := &chaos{
+		t: t, tt: tt, seed: seed, rnd: rnd, c: &complaints{}, sent: map[string]int64{}, before: map[string]int64{},
+		m: &mishaps{seed: seed, mode: "calm", counts: map[string]uint64{}},
+		terms: terms{
+			dynamic: rnd.IntN(3) == 0, first: rnd.IntN(2) == 0,
+			commit: time.Duration(1+rnd.IntN(500)) * time.Millisecond,
+			tuning: processor.Tuning{
+				EpochBytes: []int{300, 3000, 0}[rnd.IntN(3)], FlushBytes: []int{1, 300, 0}[rnd.IntN(3)],
+				CacheBytes: []int{500, 0}[rnd.IntN(2)], FetchBytes: []int{100, 0}[rnd.IntN(2)],
+				FlushAge: time.Duration(1+rnd.IntN(30)) * time.Second,
+			},
+		},
+		orders: tester.Input(tt, orders), prices: tester.Input(tt, prices),
+	}
+	tester.Output(tt, changes)
+	seeded := tester.Input(tt, whoIsWho)
+	for i := range chaosKeys {
+		seeded.Send(key(i), "somebody")
+		seeded.Send("loop-"+key(i), "somebody")
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("seed %d, terms %+v\nschedule:\n  %s", seed, c.terms, strings.Join(c.steps, "\n  "))
+		}
+	})
+	return c
+}
+
+const chaosKeys = 6
+
+func key(i int) string { return fmt.Sprint("key-", i) }
+
+func (c *chaos) run() {
+	c.tt.Hook(c.m.hook)
+	c.add("views", "")
+	for i := range 1 + c.rnd.IntN(3) {
+		c.add(fmt.Sprint("tally", i), "tally")
+	}
+	for i := range 1 + c.rnd.IntN(3) {
+		c.add(fmt.Sprint("sum", i), "sum")
+	}
+	for range *chaosSteps {
+		c.step()
+		if c.t.Failed() {
+			return
+		}
+	}
+	c.heal()
+	c.check()
+}
+
+func (c *chaos) note(format string, a ...any) {
+	s := c.tt.Now().Format("04:05.000 ") + fmt.Sprintf(format, a...)
+	c.steps = append(append(c.steps, c.m.happened()...), s)
+	if *chaosShow {
+		fmt.Println("CHAOS", s)
+	}
+}
+
+// add starts an instance.
+func (c *chaos) add(name, group string) {
+	nd := &node{name: name, disk: storage.Memory()}
+	c.note("start %s", name)
+	nd.Instance = c.tt.Start(name, nd.build(group, c.terms, c.c))
+	c.nodes = append(c.nodes, nd)
+}
+
+// step does one random thing and lets it settle.
+func (c *chaos) step() {
+	c.mishaps()
+	nd := c.nodes[c.rnd.IntN(len(c.nodes))]
+	switch n := c.rnd.IntN(20); {
+	case n < 6:
+		c.send(1 + c.rnd.IntN(30))
+	case n < 9:
+		c.advance(time.Duration(1+c.rnd.IntN(3000)) * time.Millisecond)
+	case n < 10:
+		c.advance(time.Duration(5+c.rnd.IntN(30)) * time.Second)
+	case n < 12:
+		c.crash(nd)
+	case n < 14:
+		c.restart(nd)
+	case n < 16:
+		c.pause(nd)
+	case n < 17:
+		group := []string{"tally", "sum"}[c.rnd.IntN(2)]
+		c.note("expel %s from %s", nd.name, group)
+		c.tt.Expel(group, nd.Instance)
+	case n < 18:
+		group := []string{"tally", "sum"}[c.rnd.IntN(2)]
+		c.note("rebalance %s", group)
+		c.tt.Rebalance(group)
+	default:
+		c.compact()
+	}
+	if c.rnd.IntN(2) == 0 {
+		c.tt.Settle()
+	}
+	c.bury()
+	c.offsets()
+}
+
+// mishaps chooses what may happen to calls during the next step.
+func (c *chaos) mishaps() {
+	mode, left := "calm", 0
+	switch c.rnd.IntN(6) {
+	case 0, 1:
+		mode, left = "crash", 1+c.rnd.IntN(2)
+	case 2:
+		mode, left = "slow", 10
+	case 3:
+		mode, left = "fail", 1+c.rnd.IntN(3)
+	}
+	c.m.set(mode, left)
+}
+
+func (c *chaos) send(n int) {
+	c.note("send %d", n)
+	for range n {
+		k := key(c.rnd.IntN(chaosKeys))
+		c.sent[k]++
+		c.orders.Send(k, c.sent[k])
+		if c.rnd.IntN(5) == 0 {
+			c.prices.Send(k, c.rnd.Int64N(100))
+		}
+	}
+}
+
+func (c *chaos) advance(d time.Duration) {
+	c.note("advance %s", d)
+	c.tt.Advance(d)
+}
+
+func (c *chaos) crash(nd *node) {
+	c.note("crash %s", nd.name)
+	nd.paused = false
+	nd.Crash()
+}
+
+func (c *chaos) pause(nd *node) {
+	if nd.paused {
+		c.note("resume %s", nd.name)
+		nd.Resume()
+		nd.paused = false
+		return
+	}
+	c.note("pause %s", nd.name)
+	nd.Pause()
+	nd.paused = !nd.Crashed()
+}
+
+// restart starts an instance again, perhaps with an empty disk.
+func (c *chaos) restart(nd *node) {
+	if nd.paused {
+		c.note("resume %s", nd.name)
+		nd.Resume()
+		nd.paused = false
+	}
+	empty := c.rnd.IntN(3) == 0
+	c.note("restart %s, empty %t", nd.name, empty)
+	if !nd.Crashed() {
+		if err := nd.Stop(); err != nil && !expected(err) {
+			c.t.Errorf("stop of %s: %v", nd.name, err)
+		}
+	}
+	if empty {
+		nd.disk = storage.Memory()
+	}
+	nd.Restart()
+}
+
+// bury looks after instances that ended, by a crash or by themselves, and
+// brings most of them back.
+func (c *chaos) bury() {
+	for _, nd := range c.nodes {
+		err := nd.Err()
+		if err == nil {
+			continue
+		}
+		if !nd.Crashed() && !expected(err) {
+			c.t.Errorf("%s ended: %v", nd.name, err)
+		}
+		nd.paused = false
+		if !nd.Crashed() || c.rnd.IntN(2) == 0 {
+			c.restart(nd)
+		}
+	}
+}
+
+func (c *chaos) compact() {
+	for _, topic := range []string{"tally-table", "sum-table", "tally-seen-changelog", "sum-ledger-changelog", "prices"} {
+		if c.rnd.IntN(2) == 0 && c.exists(topic) {
+			c.note("compact %s", topic)
+			c.tt.Compact(topic)
+		}
+	}
+}
