@@ -1,0 +1,56 @@
+// Package service is the frame around the examples: flags, a client, a state
+// directory, and an orderly end on Ctrl-C.
+package service
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/storage"
+	"github.com/rekastream/reka/storage/badgerstore"
+)
+
+// Build makes the parts of a service. The test of an example gives it the
+// client and the storage of a tester's instance.
+type Build func(*kafka.Client, storage.Builder) ([]reka.Runner, error)
+
+// Main runs a service until it is interrupted. Topics are those that somebody
+// else would have made: inputs and tables that no group keeps.
+func Main(build Build, topics ...string) {
+	brokers := flag.String("brokers", "localhost:9092", "host:port of brokers, separated by commas")
+	dir := flag.String("state", filepath.Join(os.TempDir(), "reka-"+filepath.Base(os.Args[0])), "directory of the state")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, strings.Split(*brokers, ","), badgerstore.In(*dir), build, topics); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, brokers []string, st storage.Builder, build Build, topics []string) error {
+	client, err := kafka.NewClient(brokers)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	for _, topic := range topics {
+		if err := client.EnsureTopics(ctx, kafka.TopicSpec{Name: topic}); err != nil {
+			return err
+		}
+	}
+	runners, err := build(client, st)
+	if err != nil {
+		return err
+	}
+	return reka.Run(ctx, runners...)
+}

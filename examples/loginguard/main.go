@@ -1,0 +1,5 @@
+package main
+
+import "github.com/rekastream/reka/examples/internal/service"
+
+func main() { service.Main(build, Logins.Name(), Locks.Name()) }
