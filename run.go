@@ -3,6 +3,7 @@ package reka
 import (
 	"context"
 	"errors"
+	"fmt"
 )
 
 // Runner is what Run runs: processors, views, emitters.
@@ -20,8 +21,14 @@ var ErrStopTimeout = errors.New("not drained within the stop timeout")
 // one after the other, the last one first, each with its own draining. So
 // what is listed first may be used by what is listed later until that has
 // ended. It returns the errors joined; nil if ctx ended and all was drained.
-// A runner that returns nil by itself ends the others too.
+// A runner that returns nil by itself ends the others too. Nothing is run, and
+// an error returned, if one of rs is nil.
 func Run(ctx context.Context, rs ...Runner) error {
+	for i, r := range rs {
+		if r == nil {
+			return fmt.Errorf("reka: Run: runner %d is nil", i)
+		}
+	}
 	type running struct {
 		cancel context.CancelFunc
 		done   chan struct{}

@@ -30,9 +30,13 @@ type topic[T any] struct {
 	codec codec.Codec[T]
 }
 
-func (t topic[T]) Name() string          { return t.name }
+// Name returns the topic's name in Kafka.
+func (t topic[T]) Name() string { return t.name }
+
+// Codec returns the codec of the topic's values.
 func (t topic[T]) Codec() codec.Codec[T] { return t.codec }
-func (topic[T]) sealed()                 {}
+
+func (topic[T]) sealed() {}
 
 // NewStream declares a stream.
 func NewStream[T any](name string, c codec.Codec[T]) Stream[T] { return Stream[T]{topic[T]{name, c}} }

@@ -3,6 +3,8 @@ package kafka
 import (
 	"errors"
 	"fmt"
+	"net"
+	"strconv"
 	"strings"
 
 	"github.com/IBM/sarama"
@@ -59,8 +61,8 @@ func NewClient(brokers []string, opts ...Option) (*Client, error) {
 		return nil, errors.New("kafka: no brokers given")
 	}
 	for _, b := range brokers {
-		if i := strings.LastIndexByte(b, ':'); i <= 0 || i == len(b)-1 {
-			return nil, fmt.Errorf("kafka: broker %q: want host:port", b)
+		if err := checkAddress(b); err != nil {
+			return nil, fmt.Errorf("kafka: broker %q: %w", b, err)
 		}
 	}
 	d, err := newSaramaDriver(brokers, cfg.sarama, cfg.log)
@@ -68,6 +70,19 @@ func NewClient(brokers []string, opts ...Option) (*Client, error) {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
 	return &Client{driver: d, partitioner: cfg.partitioner, log: cfg.log}, nil
+}
+
+// checkAddress refuses what can never be dialled: waiting for it would look
+// like waiting for a broker that is down.
+func checkAddress(b string) error {
+	host, port, err := net.SplitHostPort(b)
+	if err != nil || host == "" || strings.ContainsAny(host, "/, \t\n") {
+		return errors.New("want host:port")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q is not a port", port)
+	}
+	return nil
 }
 
 // NewDriverClient returns a client over d. WithSarama has no effect here.

@@ -55,8 +55,9 @@ type saramaProducer struct {
 	d     *saramaDriver
 	cfg   ProducerConfig
 	codec sarama.CompressionCodec
-	conns *conns // of the senders
-	ids   *conns // for producer ids
+	conns *conns     // of the senders
+	ids   *conns     // for producer ids
+	txn   *txnQueues // nil: not in transactions
 	mail  *work.Mailbox[produceEvent]
 
 	ctx    context.Context // ends with Close
@@ -98,6 +99,16 @@ const (
 )
 
 func newSaramaProducer(d *saramaDriver, cfg ProducerConfig) (Producer, error) {
+	p, err := newProducerOf(d, cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// newProducerOf returns a producer that writes in transactions if txn is not
+// nil.
+func newProducerOf(d *saramaDriver, cfg ProducerConfig, txn *txnQueues) (*saramaProducer, error) {
 	cfg.BatchBytes = cmp.Or(cfg.BatchBytes, defaultBatchBytes)
 	if cfg.BatchBytes < 0 || cfg.DeliveryTimeout < 0 {
 		return nil, errors.New("producer: BatchBytes and DeliveryTimeout must not be negative")
@@ -107,7 +118,7 @@ func newSaramaProducer(d *saramaDriver, cfg ProducerConfig) (Producer, error) {
 		return nil, err
 	}
 	p := &saramaProducer{
-		d: d, cfg: cfg, codec: codec, conns: d.newConns("produce"), ids: d.newConns("producer id"),
+		d: d, cfg: cfg, codec: codec, conns: d.newConns("produce"), ids: d.newConns("producer id"), txn: txn,
 		mail: work.NewMailbox[produceEvent](nil), ended: make(chan struct{}),
 		queues: map[TopicPartition]*produceQueue{}, senders: map[string]*produceSender{}, id: -1,
 	}
@@ -208,6 +219,7 @@ func (p *saramaProducer) queue(tp TopicPartition) *produceQueue {
 
 // advance moves an idle queue as far as it gets without waiting.
 func (p *saramaProducer) advance(q *produceQueue) {
+	p.dropFailed(q)
 	if q.state != queueIdle || q.empty() {
 		return
 	}
@@ -218,6 +230,8 @@ func (p *saramaProducer) advance(q *produceQueue) {
 			addr, _, err := p.d.leader(p.ctx, q.tp)
 			p.mail.Put(produceEvent{do: func() { p.located(q, addr, err) }})
 		})
+	case p.missing(q):
+		p.enroll(q)
 	case q.seat.id < 0 && p.id < 0:
 		q.state = queueNumbering
 		p.numbering = append(p.numbering, q)
@@ -247,10 +261,13 @@ func (p *saramaProducer) located(q *produceQueue, addr string, err error) {
 
 // failAll fails what is queued; what comes later is tried anew.
 func (p *saramaProducer) failAll(q *produceQueue, err error) {
-	if q.batch != nil && q.batch.doubt {
+	doubt := q.batch != nil && q.batch.doubt
+	err = p.told(err)
+	q.failAll(err)
+	p.spread(err)
+	if doubt && !p.lostSequence(q, err) {
 		p.renew(q)
 	}
-	q.failAll(err)
 }
 
 // unknownTopic asks again, until brokers have not known the topic for so
@@ -260,21 +277,25 @@ func (p *saramaProducer) unknownTopic(q *produceQueue, err error) {
 		p.tryLater(q, err)
 		return
 	}
+	q.state = queueIdle
 	p.failAll(q, err)
 	p.renew(q) // a topic of that name will be another one
-	q.state = queueIdle
 }
 
 // tryLater lets the queue look for its leader again after a while.
 func (p *saramaProducer) tryLater(q *produceQueue, err error) {
 	q.state, q.leader = queueWaiting, ""
 	p.d.invalidate(q.tp.Topic)
-	q.timer = p.d.clock.AfterFunc(q.retry.failed(err), func() {
-		p.mail.Put(produceEvent{do: func() {
-			q.state, q.timer = queueIdle, nil
-			p.advance(q)
-		}})
-	})
+	q.timer = p.d.clock.AfterFunc(q.retry.failed(err), func() { p.waited(q) })
+	p.dropFailed(q)
+}
+
+// waited ends the waiting of a queue. It runs on the clock.
+func (p *saramaProducer) waited(q *produceQueue) {
+	p.mail.Put(produceEvent{do: func() {
+		q.state, q.timer = queueIdle, nil
+		p.advance(q)
+	}})
 }
 
 // askID gets a producer id from the leader of q, or from whoever follows it.
@@ -336,7 +357,7 @@ func (p *saramaProducer) numbered(id int64, epoch int16, err error) {
 // renew gives a partition an epoch of its own above all that were used, so
 // that nothing it sent before matters; when epochs are used up, a new id.
 func (p *saramaProducer) renew(q *produceQueue) {
-	if q.seat.id < 0 {
+	if q.seat.id < 0 || p.txn != nil {
 		return
 	}
 	old := q.seat

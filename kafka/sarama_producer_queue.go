@@ -15,6 +15,7 @@ const (
 	queueIdle queueState = iota
 	queueLooking
 	queueNumbering
+	queueAdding // of transactions only, see txnQueues
 	queueReady
 	queueSent
 	queueWaiting
@@ -106,6 +107,7 @@ type produceBatch struct {
 	doubt  bool // it is out, or an earlier try of it may have been written
 	alone  bool // it must not share a request: one of those could not be encoded
 	tries  int  // with a new epoch each
+	quick  int  // tries of trySoon
 }
 
 func (b *produceBatch) add(s span, bytes int) {

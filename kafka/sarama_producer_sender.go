@@ -89,7 +89,7 @@ func (p *saramaProducer) assemble(s *produceSender) *produceRequest {
 		if bytes >= p.cfg.BatchBytes {
 			break
 		}
-		if q.seat.id < 0 { // its epochs were used up meanwhile
+		if q.seat.id < 0 || p.missing(q) { // its epochs were used up, or its transaction ended, meanwhile
 			taken++
 			q.state = queueIdle
 			p.advance(q)
@@ -149,7 +149,7 @@ func (s *produceSender) send(req *produceRequest) error {
 	fresh := s.build(req)
 	wire := &sarama.ProduceRequest{
 		Version: produceVersion(s.p.d.cfg.Version), RequiredAcks: sarama.WaitForAll,
-		Timeout: int32(produceTimeout / time.Millisecond),
+		Timeout: int32(produceTimeout / time.Millisecond), TransactionalID: s.p.transactionalID(),
 	}
 	for _, part := range req.parts {
 		e := part.b.encoded
@@ -226,7 +226,7 @@ func (s *produceSender) encode(b *produceBatch) {
 	}
 	n := len(s.records) - first
 	b.encoded = &sarama.RecordBatch{
-		Version: 2, Codec: s.p.codec, CompressionLevel: sarama.CompressionLevelDefault,
+		Version: 2, Codec: s.p.codec, CompressionLevel: sarama.CompressionLevelDefault, IsTransactional: s.p.txn != nil,
 		LastOffsetDelta: int32(n - 1), FirstTimestamp: time.UnixMilli(base), MaxTimestamp: time.UnixMilli(latest),
 		Records: s.pointers[first : first+n : first+n],
 	}
@@ -331,6 +331,7 @@ func (s *produceSender) answered(req *produceRequest, answer *sarama.ProduceResp
 	req.answered = true
 	if err != nil {
 		s.broken(req.broker)
+		s.p.unanswered()
 		err = connectionError(s.addr, err)
 	}
 	for _, part := range req.parts {

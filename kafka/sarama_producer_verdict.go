@@ -33,7 +33,7 @@ func judge(e sarama.KError) (v verdict, doubt bool) {
 	case sarama.ErrMessageSizeTooLarge, sarama.ErrMessageSetSizeTooLarge,
 		sarama.ErrInvalidRecord, sarama.ErrInvalidTimestamp:
 		return verdictCut, false
-	case sarama.ErrNotEnoughReplicas, sarama.ErrThrottlingQuotaExceeded, sarama.ErrInvalidMessage:
+	case sarama.ErrNotEnoughReplicas, sarama.ErrThrottlingQuotaExceeded, sarama.ErrInvalidMessage, sarama.ErrConcurrentTransactions:
 		return verdictLater, false
 	case sarama.ErrTopicAuthorizationFailed, sarama.ErrClusterAuthorizationFailed, sarama.ErrInvalidTopic,
 		sarama.ErrUnsupportedForMessageFormat, sarama.ErrUnsupportedCompressionType, sarama.ErrUnsupportedVersion,
@@ -61,6 +61,9 @@ func (p *saramaProducer) settle(part producePart, code sarama.KError, base int64
 			v = verdictCut
 		}
 	}
+	if p.judgeTxn(part, code) {
+		return
+	}
 	switch v {
 	case verdictAcked:
 		q.retry.reset()
@@ -68,7 +71,9 @@ func (p *saramaProducer) settle(part producePart, code sarama.KError, base int64
 		q.unknown = time.Time{}
 		p.advance(q)
 	case verdictLater:
-		p.tryLater(q, kerror(code))
+		if !p.trySoon(q, code) {
+			p.tryLater(q, kerror(code))
+		}
 	case verdictTopic:
 		p.unknownTopic(q, kerror(code))
 	case verdictRenew:
@@ -94,6 +99,9 @@ func (p *saramaProducer) startOver(q *produceQueue, b *produceBatch, err error) 
 // cut lets the halves of a batch go on alone.
 func (p *saramaProducer) cut(part producePart, err error, tooLarge bool) {
 	if part.b.doubt {
+		if p.lostSequence(part.q, err) {
+			return
+		}
 		p.renew(part.q)
 	}
 	part.q.cut(err, tooLarge)
@@ -102,9 +110,12 @@ func (p *saramaProducer) cut(part producePart, err error, tooLarge bool) {
 
 // refuse fails a batch and goes on with the next.
 func (p *saramaProducer) refuse(part producePart, err error) {
-	if part.b.doubt {
+	doubt := part.b.doubt
+	err = p.told(err)
+	part.q.refuse(err)
+	p.spread(err)
+	if doubt && !p.lostSequence(part.q, err) {
 		p.renew(part.q)
 	}
-	part.q.refuse(err)
 	p.advance(part.q)
 }

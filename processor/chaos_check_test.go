@@ -38,17 +38,15 @@ func (c *chaos) offsets() {
 // heal ends all trouble and lets everything catch up.
 func (c *chaos) heal() {
 	c.m.set("calm", 0)
-	for _, nd := range c.nodes {
-		if nd.paused {
-			nd.Resume()
-			nd.paused = false
-		}
-		if nd.Err() != nil {
-			c.restart(nd)
-		}
-	}
 	c.note("heal")
 	for range 3 {
+		for _, nd := range c.nodes {
+			if nd.paused {
+				nd.Resume()
+				nd.paused = false
+			}
+			c.revive(nd)
+		}
 		c.tt.Advance(time.Minute)
 	}
 	c.offsets()
@@ -86,16 +84,19 @@ func (c *chaos) check() {
 
 // checkStores compares the rows that the owners hold with the topic.
 func (c *chaos) checkStores(group string, want map[string]string) {
-	got := map[string]string{}
+	got := &seenRows{rows: map[string]string{}}
 	for _, nd := range c.nodes {
 		if strings.HasPrefix(nd.name, group) {
-			if _, err := nd.visits.Run(context.Background(), nd.p, got); err != nil {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			_, err := nd.visits.Run(ctx, nd.p, got)
+			cancel()
+			if err != nil {
 				c.t.Errorf("visit of %s: %v", nd.name, err)
 			}
 		}
 	}
-	if !maps.Equal(got, want) {
-		c.t.Errorf("stores of %s hold %v, its topic %v", group, got, want)
+	if !maps.Equal(got.rows, want) {
+		c.t.Errorf("stores of %s hold %v, its topic %v", group, got.rows, want)
 	}
 }
 

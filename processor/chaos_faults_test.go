@@ -24,11 +24,17 @@ var (
 // same on every run whatever goroutines run beside it.
 type mishaps struct {
 	seed int64
+	// stalls says that processes are paused and expelled in this schedule.
+	// Then writes to changelogs are not delayed: what is under way while its
+	// writer loses the partition may arrive behind the next owner's rows,
+	// and only transactions can help that.
+	stalls bool
 
 	mu     sync.Mutex
 	mode   string            // guarded by mu; what may happen now
 	counts map[string]uint64 // guarded by mu; calls of each kind and place
 	left   int               // guarded by mu; how many may still happen in this mode
+	denied map[string]bool   // guarded by mu; who may not write any more, and where
 	log    []string          // guarded by mu
 }
 
@@ -37,6 +43,17 @@ func (m *mishaps) set(mode string, left int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.mode, m.left = mode, left
+}
+
+// forgive lets an instance write again what it was denied.
+func (m *mishaps) forgive(instance string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for place := range m.denied {
+		if strings.HasPrefix(place, instance+" ") {
+			delete(m.denied, place)
+		}
+	}
 }
 
 // happened returns what has happened since it was last asked.
@@ -54,12 +71,15 @@ func (m *mishaps) hook(c tester.Call) tester.Action {
 	defer m.mu.Unlock()
 	place := fmt.Sprintf("%s %s %s %s/%d", c.Instance, c.Op, c.Group, c.Topic, c.Partition)
 	m.counts[place]++
+	if m.denied[place] { // as long as it lives: a right does not come and go
+		return tester.Error(kafka.ErrNotAuthorized)
+	}
 	if m.mode == "calm" || m.left == 0 || c.Instance == "test" {
 		return tester.Proceed
 	}
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "%d %s %d %s", m.seed, place, m.counts[place], m.mode)
-	a, what := m.action(c, spread(h.Sum64()))
+	a, what := m.action(c, place, spread(h.Sum64()))
 	if what == "" {
 		return tester.Proceed
 	}
@@ -78,7 +98,7 @@ func spread(h uint64) uint64 {
 	return h ^ h>>33
 }
 
-func (m *mishaps) action(c tester.Call, dice uint64) (tester.Action, string) {
+func (m *mishaps) action(c tester.Call, place string, dice uint64) (tester.Action, string) {
 	n := dice / 1000
 	switch m.mode {
 	case "crash":
@@ -86,13 +106,16 @@ func (m *mishaps) action(c tester.Call, dice uint64) (tester.Action, string) {
 			return []tester.Action{tester.CrashBefore, tester.CrashWithin, tester.CrashAfter}[n%3], []string{"crash before", "crash within", "crash after"}[n%3]
 		}
 	case "slow":
-		if dice%1000 < 150 {
+		if dice%1000 < 150 && !(m.stalls && c.Op == tester.OpProduce && c.Topic != "changes") {
 			d := time.Duration(1+n%4000) * time.Millisecond
 			return tester.Delay(d), "delay " + d.String()
 		}
 	case "fail":
 		if errs := failures[c.Op]; len(errs) > 0 && dice%1000 < 100 {
 			err := errs[n%uint64(len(errs))]
+			if c.Op == tester.OpProduce {
+				m.denied[place] = true
+			}
 			return tester.Error(err), "error " + err.Error()
 		}
 	}

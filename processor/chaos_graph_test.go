@@ -55,8 +55,20 @@ type node struct {
 	v      []interface{ Ready() bool }
 	tally  *view.View[string]
 	sum    *view.View[int64]
-	visits *processor.Visits[map[string]string]
+	visits *processor.Visits[*seenRows]
 	paused bool
+}
+
+// seenRows are rows that visitors of several partitions found.
+type seenRows struct {
+	mu   sync.Mutex
+	rows map[string]string // guarded by mu
+}
+
+func (f *seenRows) set(key, row string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rows[key] = row
 }
 
 // tallyRow is a row of the tally: the offset of the last record counted in,
@@ -73,8 +85,9 @@ func tallyRow(s string) (last, n int64) {
 func (nd *node) tallyEdges(c *complaints) []processor.Edge {
 	n, out := processor.Persist(tallyTable), processor.Output(changes)
 	loop, seen := processor.Loop(codec.Int64()), processor.Store("seen", codec.Int64())
-	nd.visits = processor.Visitor("rows", func(ctx *processor.Context, all map[string]string) error {
-		all[ctx.Key()], _ = n.Get(ctx)
+	nd.visits = processor.Visitor("rows", func(ctx *processor.Context, all *seenRows) error {
+		row, _ := n.Get(ctx)
+		all.set(ctx.Key(), row)
 		return nil
 	})
 	return []processor.Edge{n, out, seen, nd.visits,
@@ -108,9 +121,9 @@ func (nd *node) sumEdges(c *complaints, first bool) []processor.Edge {
 	if first {
 		price = processor.Join(prices, processor.TableFirst())
 	}
-	nd.visits = processor.Visitor("rows", func(ctx *processor.Context, all map[string]string) error {
+	nd.visits = processor.Visitor("rows", func(ctx *processor.Context, all *seenRows) error {
 		n, _ := m.Get(ctx)
-		all[ctx.Key()] = fmt.Sprint(n)
+		all.set(ctx.Key(), fmt.Sprint(n))
 		return nil
 	})
 	return []processor.Edge{m, ledger, price, name, nd.visits, processor.Input(changes, func(ctx *processor.Context, v int64) error {

@@ -49,6 +49,9 @@ func Input[T any](t reka.Topic[T], fn func(*Context, T) error, opts ...InputOpti
 		}
 		in := graph.Input{Topic: t.Name()}
 		for _, o := range opts {
+			if o == nil {
+				return fmt.Errorf("input %s: a nil option", t.Name())
+			}
 			o.applyInput(&in)
 		}
 		d.graph.Inputs = append(d.graph.Inputs, in)

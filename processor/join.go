@@ -12,13 +12,14 @@ import (
 type Joined[T any] struct {
 	table reka.Table[T]
 	first bool
+	bad   bool // a nil option
 	binding
 }
 
 // JoinOption is an option of Join.
 type JoinOption interface{ applyJoin(*joinOptions) }
 
-type joinOptions struct{ first bool }
+type joinOptions struct{ first, bad bool }
 
 type joinOption func(*joinOptions)
 
@@ -37,9 +38,13 @@ func TableFirst() JoinOption { return joinOption(func(o *joinOptions) { o.first 
 func Join[T any](t reka.Table[T], opts ...JoinOption) *Joined[T] {
 	var o joinOptions
 	for _, opt := range opts {
+		if opt == nil {
+			o.bad = true
+			continue
+		}
 		opt.applyJoin(&o)
 	}
-	return &Joined[T]{table: t, first: o.first}
+	return &Joined[T]{table: t, first: o.first, bad: o.bad}
 }
 
 func (j *Joined[T]) declare(d *declaration) error {
@@ -48,6 +53,9 @@ func (j *Joined[T]) declare(d *declaration) error {
 	}
 	if err := checkTopic[T](j.table); err != nil {
 		return fmt.Errorf("join: %w", err)
+	}
+	if j.bad {
+		return fmt.Errorf("join %s: a nil option", j.table.Name())
 	}
 	if err := d.once(j, "join "+j.table.Name()); err != nil {
 		return err

@@ -73,11 +73,9 @@ func (s *session) plan(ctx context.Context, group []kafka.GroupMember) (map[stri
 }
 
 // adopt takes an assignment in: what is gone is given up, what is new is
-// taken over, what stays goes on.
+// taken over, what stays goes on. While the session stops nothing is taken
+// over, but what is being drained commits in the new generation.
 func (s *session) adopt(a kafka.Assignment) {
-	if s.stopping {
-		return
-	}
 	own, data, err := assign.ReadShare(a.Share, s.declared())
 	if err != nil {
 		s.fail(fmt.Errorf("assignment: %w", err))
@@ -92,7 +90,6 @@ func (s *session) adopt(a kafka.Assignment) {
 		return
 	}
 	s.assigned, s.joined = true, true
-	s.lane.Adopt(task.Identity{Member: s.member, MemberID: a.MemberID, Generation: a.Generation})
 	want := make(map[int32]bool, len(own))
 	for _, t := range own {
 		want[t.Partition] = true
@@ -101,7 +98,13 @@ func (s *session) adopt(a kafka.Assignment) {
 	for _, t := range data.Releasing {
 		releasing[t.Partition] = true
 	}
+	// Given up first: nothing of a lost tenure may be committed in the name of
+	// the new generation.
 	s.giveUp(want, releasing, a.Rejoined)
+	s.lane.Adopt(task.Identity{Member: s.member, MemberID: a.MemberID, Generation: a.Generation})
+	if s.stopping {
+		return
+	}
 	var fresh []int32
 	for p := range want {
 		switch sl := s.slots[p]; {
@@ -117,21 +120,40 @@ func (s *session) adopt(a kafka.Assignment) {
 	}
 	s.take(fresh)
 	s.rejoin = data.Rejoin || len(releasing) > 0
+	if s.rejoin && s.overdue == nil {
+		s.overdue = s.env.Clock.AfterFunc(s.p.cfg.rebalance, func() { s.box.Put(message{kind: msgOverdue}) })
+	}
+	s.maybeRejoin()
+}
+
+// dropOverdue gives up on tasks that were to be released and are held by a
+// callback that does not return: others wait for their partitions.
+func (s *session) dropOverdue() {
+	s.overdue = nil
+	for p, sl := range s.slots {
+		if !sl.closing || sl.written {
+			continue
+		}
+		wanted := sl.wanted
+		s.close(sl, true)
+		sl.wanted, sl.written = wanted, true // a dropped task writes nothing more
+		s.p.log.Warn("a callback takes longer than the rebalance timeout; its partition is given up",
+			zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", p))
+	}
 	s.maybeRejoin()
 }
 
 // giveUp closes what is not ours any more. A member that missed a generation
-// does not know who owned its tasks meanwhile: it starts all of them anew.
+// does not know who owned its tasks meanwhile: it starts all of them anew, and
+// takeovers too, which know only what was committed when they began.
 func (s *session) giveUp(want, releasing map[int32]bool, unbroken bool) {
 	for p, sl := range s.slots {
 		switch {
-		case sl.task == nil:
-			if !want[p] {
-				s.close(sl, true)
-			}
 		case !unbroken:
 			s.close(sl, true)
 		case want[p]:
+		case sl.task == nil:
+			s.close(sl, true)
 		default:
 			s.close(sl, !releasing[p])
 		}
@@ -162,6 +184,10 @@ func (s *session) maybeRejoin() {
 		}
 	}
 	s.rejoin = false
+	if s.overdue != nil {
+		s.overdue.Stop()
+		s.overdue = nil
+	}
 	s.mu.Lock()
 	s.nonce++
 	s.mu.Unlock()

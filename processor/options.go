@@ -21,7 +21,7 @@ type config struct {
 	storage    storage.Builder
 	log        *zap.Logger
 	observer   Observer
-	middleware []Middleware
+	middleware []func(*Context, func(*Context) error) error
 
 	commit    time.Duration
 	session   time.Duration
@@ -55,13 +55,10 @@ func WithLogger(l *zap.Logger) Option { return optionFunc(func(c *config) { c.lo
 // WithObserver tells o of assignments and states.
 func WithObserver(o Observer) Option { return optionFunc(func(c *config) { c.observer = o }) }
 
-// Middleware runs around every callback. It calls next, once, with the
-// context that it got or one made of it by Context.With, and returns its
-// error or another.
-type Middleware func(ctx *Context, next func(*Context) error) error
-
-// WithMiddleware adds a middleware. The first one is the outermost.
-func WithMiddleware(m Middleware) Option {
+// WithMiddleware adds a function that runs around every callback. It calls
+// next, once, with the context that it got or one made of it by Context.With,
+// and returns its error or another. The first one added is the outermost.
+func WithMiddleware(m func(ctx *Context, next func(*Context) error) error) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, m) })
 }
 
@@ -86,8 +83,8 @@ func WithRebalanceTimeout(d time.Duration) Option {
 	return optionFunc(func(c *config) { c.rebalance = d })
 }
 
-// WithStopTimeout bounds the draining after Run's context has ended. Default
-// 30 s.
+// WithStopTimeout bounds the draining after Run's context has ended. Leaving
+// the group may take a second more. Default 30 s.
 func WithStopTimeout(d time.Duration) Option { return optionFunc(func(c *config) { c.stop = d }) }
 
 // WithDynamicMembership makes the member a new one at every start. Default:
@@ -195,6 +192,8 @@ func (c *config) validate(stateful bool) error {
 		return fmt.Errorf("WithHeartbeatInterval: %v is more than a third of the session timeout %v (WithSessionTimeout)", c.heartbeat, c.session)
 	case c.rebalance < c.session:
 		return fmt.Errorf("WithRebalanceTimeout: %v is less than the session timeout %v (WithSessionTimeout)", c.rebalance, c.session)
+	case c.stay && c.dynamic:
+		return errors.New("WithKeptMembership and WithDynamicMembership: a membership that the next start does not have cannot be kept for it")
 	case c.replicas < 0:
 		return fmt.Errorf("WithReplication: %d", c.replicas)
 	case c.lost < FailOnLostOffsets || c.lost > RestartLatest:

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/rekastream/reka"
@@ -108,7 +109,11 @@ func applyEmit(ctx *Context, e *task.Emission, topic string, opts []reka.EmitOpt
 		}
 		e.Key = nil
 	}
-	e.Partition = o.Partition
+	if e.Partition = o.Partition; e.Partition < -1 {
+		ctx.rec.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: topic, Partition: e.Partition}, Offset: -1,
+			Key: bytes.Clone(e.Key), Err: fmt.Errorf("emit: %w: a negative partition", kafka.ErrUnknownTopic)})
+		return false
+	}
 	for _, h := range o.Headers {
 		e.Headers = append(e.Headers, kafka.Header{Key: h.Name, Value: h.Value})
 	}

@@ -159,9 +159,9 @@ func (s *session) startMirrors() error {
 	}
 	s.env.Lookups = s.mirrors
 	for i, m := range s.mirrors {
-		s.helpers.Add(1)
+		s.helpers++
 		work.Go(s.env.Work, func() { // ends with s.ctx; giveBack waits
-			defer s.helpers.Done()
+			defer s.ended.Put(struct{}{})
 			if err := m.Run(s.ctx); err != nil {
 				s.box.Put(message{kind: msgFailed, err: fmt.Errorf("lookup %s: %w", p.graph.spec.Lookups[i].Topic, err)})
 			}

@@ -31,7 +31,7 @@ type Processor struct {
 
 // New returns a processor. It validates and does not dial.
 func New(c *kafka.Client, g *Graph, opts ...Option) (*Processor, error) {
-	if c == nil || g == nil {
+	if c == nil || g == nil || len(g.inputs) == 0 {
 		return nil, errors.New("processor: New needs a client and a graph")
 	}
 	p := &Processor{client: c, graph: g, cfg: defaultConfig(), changed: make(chan struct{})}
@@ -140,21 +140,10 @@ func (p *Processor) Stats() Stats {
 		return out
 	}
 	for _, t := range s.snapshot() {
-		out.Partitions = append(out.Partitions, t.Stats())
+		out.Partitions = append(out.Partitions, newPartitionStats(t.Stats()))
 	}
 	return out
 }
-
-// Stats is a snapshot of a processor.
-type Stats struct {
-	Group      string
-	Status     Status
-	Partitions []PartitionStats // that this instance has
-}
-
-// PartitionStats is a snapshot of one partition. Counters begin when the
-// partition is assigned.
-type PartitionStats = task.Stats
 
 // visit runs a visitor over the tasks that there are.
 func (p *Processor) visit(ctx context.Context, visitor int, arg any) (int64, error) {

@@ -86,9 +86,7 @@ func (r *rows) want(t *testing.T, tt *tester.Tester, want map[string]string) {
 // restored is how many rows the processor's tasks read from changelogs.
 func (r *rows) restored() (n int64) {
 	for _, part := range r.p.Stats().Partitions {
-		for _, s := range part.Restores {
-			n += s.Rows
-		}
+		n += part.RestoredRows
 	}
 	return n
 }

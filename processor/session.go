@@ -38,7 +38,7 @@ type session struct {
 	lane     *task.Lane
 	disk     *task.Worker
 	errands  *task.Worker
-	helpers  sync.WaitGroup // mirrors and takeovers
+	ended    *work.Mailbox[struct{}] // one of the helpers, which are mirrors and takeovers
 	env      *task.Env
 
 	// Owned by the goroutine.
@@ -47,9 +47,11 @@ type session struct {
 	stopping  bool
 	failure   error
 	timedOut  bool
+	helpers   int  // begun and not known to have ended
 	rejoin    bool // once nothing is being released
 	joined    bool // was a member of the group at some time
 	stopTimer kafka.Timer
+	overdue   kafka.Timer // runs while something is being released
 
 	mu     sync.Mutex
 	claims []assign.Task // guarded by mu; what the next join claims
@@ -87,12 +89,14 @@ const (
 	msgTaken                       // a takeover found where its tasks start
 	msgEvent                       // something happened to a task
 	msgTimeout                     // the stop timeout is over
+	msgOverdue                     // what is being released has had its time
 )
 
 func newSession(p *Processor) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	return &session{
 		p: p, ctx: ctx, cancel: cancel, box: work.NewMailbox[message](p.client.Driver().Work()),
+		ended: work.NewMailbox[struct{}](p.client.Driver().Work()),
 		slots: map[int32]*slot{}, release: func() {},
 	}
 }
@@ -156,6 +160,8 @@ func (s *session) handle(m *message) {
 		s.taskEvent(m.event)
 	case msgTimeout:
 		s.timedOut = true
+	case msgOverdue:
+		s.dropOverdue()
 	}
 }
 
@@ -257,15 +263,21 @@ func (s *session) snapshot() []*task.Task {
 	return slices.Clone(s.tasks)
 }
 
-// leaveTimeout bounds what leaving the group may take after all is written.
-const leaveTimeout = 5 * time.Second
+// Bounds of what leaving the group may take after all is written, or after the
+// stop timeout, when it is most likely the brokers that do not answer.
+const (
+	leaveTimeout     = 5 * time.Second
+	lateLeaveTimeout = time.Second
+)
 
 // giveBack ends everything that prepare and the loop have started, in the
 // order in which it depends on each other.
 func (s *session) giveBack() {
 	var stuck []*slot
-	if s.stopTimer != nil {
-		s.stopTimer.Stop()
+	for _, t := range []kafka.Timer{s.stopTimer, s.overdue} {
+		if t != nil {
+			t.Stop()
+		}
 	}
 	if s.timedOut {
 		for _, sl := range s.slots {
@@ -281,10 +293,16 @@ func (s *session) giveBack() {
 	}
 	if s.member != nil {
 		if s.joined && !s.p.cfg.stay {
-			ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+			ctx, cancel := context.WithCancel(context.Background())
+			patience := leaveTimeout
+			if s.timedOut {
+				patience = lateLeaveTimeout
+			}
+			late := s.p.client.Driver().Clock().AfterFunc(patience, cancel)
 			if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
 				s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
 			}
+			late.Stop()
 			cancel()
 		}
 		s.closeQuietly("member", s.member.Close)
@@ -305,7 +323,10 @@ func (s *session) giveBack() {
 			w.Close()
 		}
 	}
-	s.helpers.Wait()
+	for s.helpers > 0 {
+		ended, _ := s.ended.Take()
+		s.helpers -= len(ended)
+	}
 	s.box.Close()
 	if s.store != nil {
 		s.closeQuietly("store", s.store.Close)
@@ -316,14 +337,18 @@ func (s *session) giveBack() {
 // awaitStuck gives a task that did not end in time a last moment: everything
 // that it could wait for has ended, so only a callback can hold it.
 func (s *session) awaitStuck(sl *slot) {
-	timer := time.NewTimer(time.Second)
-	defer timer.Stop()
-	select {
-	case <-sl.task.Done():
-	case <-timer.C:
-		s.p.log.Error("a callback does not return; its goroutine is left behind",
-			zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
+	for range 100 {
+		select {
+		case <-sl.task.Done():
+			return
+		default:
+		}
+		if err := s.p.client.Driver().Clock().Sleep(context.Background(), 10*time.Millisecond); err != nil {
+			break // the driver has ended
+		}
 	}
+	s.p.log.Error("a callback does not return; its goroutine is left behind",
+		zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
 }
 
 func (s *session) closeQuietly(what string, f func() error) {

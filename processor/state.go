@@ -114,13 +114,14 @@ type Rows[T any] struct {
 	storeName string
 	codec     codec.Codec[T]
 	local     bool
+	bad       bool // a nil option
 	binding
 }
 
 // StoreOption is an option of Store.
 type StoreOption interface{ applyStore(*storeOptions) }
 
-type storeOptions struct{ local bool }
+type storeOptions struct{ local, bad bool }
 
 type storeOption func(*storeOptions)
 
@@ -135,19 +136,27 @@ func NoChangelog() StoreOption { return storeOption(func(o *storeOptions) { o.lo
 func Store[T any](name string, c codec.Codec[T], opts ...StoreOption) *Rows[T] {
 	var o storeOptions
 	for _, opt := range opts {
+		if opt == nil {
+			o.bad = true
+			continue
+		}
 		opt.applyStore(&o)
 	}
-	return &Rows[T]{storeName: name, codec: c, local: o.local}
+	return &Rows[T]{storeName: name, codec: c, local: o.local, bad: o.bad}
 }
 
 func (s *Rows[T]) declare(d *declaration) error {
 	switch {
 	case s == nil:
 		return fmt.Errorf("store: nil handle")
-	case s.storeName == "" || s.storeName == tableStore:
-		return fmt.Errorf("store: name %q is not allowed", s.storeName)
+	case s.storeName == "":
+		return fmt.Errorf("store: no name")
+	case s.storeName == tableStore:
+		return fmt.Errorf("store: the name %q is the group table's", s.storeName)
 	case s.codec == nil:
 		return fmt.Errorf("store %q has no codec", s.storeName)
+	case s.bad:
+		return fmt.Errorf("store %q: a nil option", s.storeName)
 	}
 	if err := d.once(s, s.what()); err != nil {
 		return err

@@ -30,7 +30,7 @@ func TestStopDoesNotWaitForEverForOpenEmits(t *testing.T) {
 	if err := app.Stop(); !errors.Is(err, reka.ErrStopTimeout) {
 		t.Errorf("Run: %v, want ErrStopTimeout", err)
 	}
-	if took := tt.Now().Sub(before); took > 11*time.Second { // and leaving the group
+	if took := tt.Now().Sub(before); took > 6*time.Second { // and leaving the group
 		t.Errorf("took %v", took)
 	}
 	equal(t, "committed offset", tt.Committed("g", "numbers", 0), 1)

@@ -52,9 +52,9 @@ func (s *session) take(partitions []int32) {
 		slots = append(slots, sl)
 	}
 	s.publish()
-	s.helpers.Add(1)
+	s.helpers++
 	work.Go(s.env.Work, func() { // see above
-		defer s.helpers.Done()
+		defer s.ended.Put(struct{}{})
 		starts, err := s.findStarts(t.ctx, slots)
 		switch {
 		case t.ctx.Err() != nil:
@@ -239,6 +239,9 @@ func (s *session) claim(ctx context.Context, slots []*slot, committed map[kafka.
 	}
 	for {
 		id := s.lane.Identity()
+		if err := ctx.Err(); err != nil {
+			return err // given up: this identity may be of a later generation
+		}
 		err := id.Member.Commit(ctx, id.MemberID, id.Generation, offsets)
 		again := errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) || errors.Is(err, kafka.ErrUnknownMember)
 		if err != nil && !again {

@@ -49,6 +49,9 @@ func (v *Visits[M]) declare(d *declaration) error {
 // so far; the effects of the keys counted may or may not be committed then.
 // It may be called from any goroutine but a callback's.
 func (v *Visits[M]) Run(ctx context.Context, p *Processor, m M) (int64, error) {
+	if p == nil {
+		return 0, fmt.Errorf("visitor %q: no processor given", v.visitorName)
+	}
 	slot, ok := p.graph.slots[v]
 	if !ok {
 		return 0, &UndeclaredError{Handle: fmt.Sprintf("visitor %q", v.visitorName), Group: p.graph.spec.Group}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/systemtest/fakekafka"
 	"github.com/rekastream/reka/systemtest/realkafka"
@@ -23,14 +25,7 @@ type broker struct {
 // onBoth runs a scenario on the fake cluster and on real Kafka. A scenario
 // that takes brokers away gets a cluster of its own.
 func onBoth(t *testing.T, outage bool, scenario func(*testing.T, broker)) {
-	t.Run("fake", func(t *testing.T) {
-		c := fakekafka.Start(t, fakekafka.Config{})
-		scenario(t, broker{c.Brokers(), func(t *testing.T, while func()) {
-			c.Stop()
-			while()
-			c.Restart(t)
-		}})
-	})
+	t.Run("fake", func(t *testing.T) { scenario(t, onFake(t)) })
 	t.Run("real", func(t *testing.T) {
 		if !outage {
 			scenario(t, broker{brokers: realkafka.Shared(t).Brokers()})
@@ -43,6 +38,17 @@ func onBoth(t *testing.T, outage bool, scenario func(*testing.T, broker)) {
 			c.Restart(t, 0)
 		}})
 	})
+}
+
+// onFake returns a fake cluster of the test's own, for scenarios to which real
+// Kafka adds nothing but time.
+func onFake(t *testing.T, opts ...kfake.Opt) broker {
+	c := fakekafka.Start(t, fakekafka.Config{Options: opts})
+	return broker{c.Brokers(), func(t *testing.T, while func()) {
+		c.Stop()
+		while()
+		c.Restart(t)
+	}}
 }
 
 // unique names topics and groups of one test.

@@ -28,6 +28,12 @@ func (s service) start(t *testing.T, c *kafka.Client, opts ...processor.Option) 
 	if err != nil {
 		t.Fatal(err)
 	}
+	return launch(t, p)
+}
+
+// launch runs a processor and waits until it is ready.
+func launch(t *testing.T, p *processor.Processor) *running {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	r := &running{p: p, cancel: cancel, result: make(chan error, 1)}
 	go func() { r.result <- p.Run(ctx) }() // stop waits
@@ -98,9 +104,7 @@ func TestRestartWithLocalStoreReplaysNothingAndWithoutItEverything(t *testing.T)
 
 func restored(p *processor.Processor) (rows int64) {
 	for _, part := range p.Stats().Partitions {
-		for _, r := range part.Restores {
-			rows += r.Rows
-		}
+		rows += part.RestoredRows
 	}
 	return rows
 }

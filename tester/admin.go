@@ -143,8 +143,8 @@ func (a admin) DeleteTopics(ctx context.Context, names ...string) error {
 				continue
 			}
 			delete(w.topics, n)
-			for _, g := range w.groups { // as brokers do
-				maps.DeleteFunc(g.offsets, func(tp kafka.TopicPartition, _ kafka.CommittedOffset) bool { return tp.Topic == n })
+			for _, g := range w.sortedGroups() { // as brokers do
+				g.forget(n)
 			}
 		}
 		w.changed()

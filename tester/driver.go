@@ -30,6 +30,21 @@ func (inc *incarnation) NewProducer(cfg kafka.ProducerConfig) (kafka.Producer, e
 	return p, inc.add(func() { inc.producers = append(inc.producers, p) })
 }
 
+// NewTransactor returns a kafka.Transactor.
+func (inc *incarnation) NewTransactor(cfg kafka.TransactorConfig) (kafka.Transactor, error) {
+	if cfg.ID == "" {
+		return nil, errors.New("tester: a transactor needs a transactional id")
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = defaultTransaction
+	}
+	if cfg.BatchBytes <= 0 {
+		cfg.BatchBytes = 1_000_000
+	}
+	t := newTransactor(inc, cfg)
+	return t, inc.add(func() { inc.transactors = append(inc.transactors, t) })
+}
+
 // NewMember implements kafka.Driver.
 func (inc *incarnation) NewMember(cfg kafka.MemberConfig) (kafka.Member, error) {
 	if cfg.Group == "" || cfg.Protocol == "" {

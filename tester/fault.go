@@ -33,6 +33,19 @@ const (
 	OpClear            Op = "clear"
 )
 
+// The requests of transactions, which produce with OpProduce too. A Marker is
+// one control record that the brokers write when a transaction has ended, or
+// the end of its pending offsets in one group: of the actions only Delay does
+// something to it, and it belongs to no instance.
+const (
+	OpInitProducer  Op = "init producer"
+	OpAddPartitions Op = "add partitions"
+	OpAddOffsets    Op = "add offsets"
+	OpTxnOffsets    Op = "transaction offsets"
+	OpEndTxn        Op = "end transaction"
+	OpMarker        Op = "marker"
+)
+
 // Call is one call, as hooks and faults see it.
 type Call struct {
 	Op       Op
@@ -42,6 +55,12 @@ type Call struct {
 	Topic     string
 	Partition int32
 	Group     string
+	// Transaction is the transactional id, if the call belongs to one.
+	Transaction string
+	// Own says that an InitProducer names the epoch that it has.
+	Own bool
+	// Commit is the direction of an EndTxn or a Marker.
+	Commit bool
 	// N counts the calls of this Op in the whole test, from 1.
 	N int
 }
@@ -63,6 +82,8 @@ const (
 	crashWithin
 	crashAfter
 	delayed
+	lost
+	late
 )
 
 // The actions without a parameter.
@@ -91,8 +112,18 @@ func Error(err error) Action { return Action{kind: failBefore, err: err} }
 func ErrorAfter(err error) Action { return Action{kind: failAfter, err: err} }
 
 // Delay makes the call take d of virtual time before it has its effect. Calls
-// behind it that must stay in order wait too.
+// behind it that must stay in order wait too. A request of a transaction is
+// on its way meanwhile, and arrives although its process gives up or dies.
 func Delay(d time.Duration) Action { return Action{kind: delayed, delay: d} }
+
+// Lost lets a request of a transaction get lost on its way: it has no effect,
+// and the process cannot know that. Other calls proceed.
+var Lost = Action{kind: lost}
+
+// Late lets a request of a transaction seem lost, but it arrives d of virtual
+// time later, once, whatever its process has done by then, if that still
+// lives at all. Other calls proceed.
+func Late(d time.Duration) Action { return Action{kind: late, delay: d} }
 
 // Fault does something to calls that match: all fields that are set must.
 type Fault struct {
@@ -100,6 +131,8 @@ type Fault struct {
 	Instance string
 	Topic    string
 	Group    string
+	// Transaction is a transactional id.
+	Transaction string
 	// Partition, if not nil, is the one concerned.
 	Partition *int32
 
@@ -129,6 +162,7 @@ func (r *rule) matches(c Call) bool {
 	f := &r.Fault
 	return (f.Op == "" || f.Op == c.Op) && (f.Instance == "" || f.Instance == c.Instance) &&
 		(f.Topic == "" || f.Topic == c.Topic) && (f.Group == "" || f.Group == c.Group) &&
+		(f.Transaction == "" || f.Transaction == c.Transaction) &&
 		(f.Partition == nil || *f.Partition == c.Partition)
 }
 

@@ -36,7 +36,22 @@ type follower struct {
 }
 
 // marks are what was last told of a partition.
-type marks struct{ end, start int64 }
+type marks struct{ end, stable, start int64 }
+
+func (l *partitionLog) marks() marks { return marks{l.end, l.stable(), l.start} }
+
+// limit is up to where the follower may read. mu is held.
+func (n *follower) limit(l *partitionLog) int64 {
+	if n.f.cfg.Isolation == kafka.ReadCommitted {
+		return l.stable()
+	}
+	return l.end
+}
+
+// shows reports whether the follower sees an entry below its limit.
+func (n *follower) shows(e *entry) bool {
+	return !e.control && (n.f.cfg.Isolation == kafka.ReadUncommitted || !e.aborted())
+}
 
 // Follow implements kafka.Fetcher.
 func (f *fetcher) Follow(terms kafka.Follow) {
@@ -128,7 +143,10 @@ func (n *follower) due() bool {
 	if !n.told || n.marks.start != l.start {
 		return true
 	}
-	return n.Position < l.end && n.bytes < n.f.cfg.PartitionBytes && n.f.total < n.f.cfg.TotalBytes
+	if n.Position >= n.limit(l) {
+		return n.marks != l.marks()
+	}
+	return n.bytes < n.f.cfg.PartitionBytes && n.f.total < n.f.cfg.TotalBytes
 }
 
 // deliver delivers what is there.
@@ -206,21 +224,21 @@ func (n *follower) take() *kafka.Batch {
 		return n.failed(&kafka.OffsetOutOfRangeError{TopicPartition: n.TopicPartition, Position: n.Position,
 			LogStart: l.start, HighWatermark: l.end})
 	}
-	n.told, n.marks = true, marks{l.end, l.start}
+	n.told, n.marks = true, l.marks()
 	b := kafka.Batch{TopicPartition: n.TopicPartition, LeaderEpoch: -1,
-		HighWatermark: l.end, LastStable: l.end, LogStart: l.start}
-	i := l.from(n.Position)
+		HighWatermark: l.end, LastStable: l.stable(), LogStart: l.start}
+	i, limit := l.from(n.Position), l.from(n.limit(l))
 	room := min(f.cfg.PartitionBytes-n.bytes, f.cfg.TotalBytes-f.total)
-	for ; i < len(l.entries) && b.Bytes < room; i++ {
+	for ; i < limit && b.Bytes < room; i++ {
 		e := &l.entries[i]
 		n.Position, b.LeaderEpoch = e.Offset+1, l.epoch
-		if !e.control {
+		if n.shows(e) {
 			b.Records = append(b.Records, e.Record)
 			b.Bytes += e.Size()
 		}
 	}
-	if i == len(l.entries) && room > 0 {
-		n.Position = l.end // over what was compacted away
+	if i >= limit && room > 0 {
+		n.Position = max(n.Position, n.limit(l)) // over what was compacted away
 	}
 	b.Position = n.Position
 	n.bytes += b.Bytes
@@ -232,9 +250,9 @@ func (n *follower) take() *kafka.Batch {
 // failed makes the last batch of a partition. mu is held.
 func (n *follower) failed(err error) *kafka.Batch {
 	b := kafka.Batch{TopicPartition: n.TopicPartition, Position: n.Position, LeaderEpoch: -1, Err: err,
-		HighWatermark: n.marks.end, LastStable: n.marks.end, LogStart: n.marks.start}
+		HighWatermark: n.marks.end, LastStable: n.marks.stable, LogStart: n.marks.start}
 	if _, l := n.f.inc.w.log(n.TopicPartition); l != nil {
-		b.HighWatermark, b.LastStable, b.LogStart = l.end, l.end, l.start
+		b.HighWatermark, b.LastStable, b.LogStart = l.end, l.stable(), l.start
 	}
 	n.f.drop(n.TopicPartition)
 	return kafka.NewBatch(b, func() {})

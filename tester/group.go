@@ -31,9 +31,11 @@ type group struct {
 	protocol   string
 	leader     string
 	members    []*groupMember // in the order in which they came
-	offsets    map[kafka.TopicPartition]kafka.CommittedOffset
-	out        []message // for members, oldest first; the pump hands them over
-	deadline   *timer    // of the rebalance being prepared
+	offsets    map[kafka.TopicPartition]storedOffset
+	undecided  map[*coordination]map[kafka.TopicPartition]storedOffset // of transactions without a marker here
+	unstable   []*waiter                                               // wait for pending offsets
+	out        []message                                               // for members, oldest first; the pump hands them over
+	deadline   *timer                                                  // of the rebalance being prepared
 }
 
 type groupState string
@@ -76,7 +78,8 @@ type joinAnswer struct {
 func (w *world) group(name string) *group {
 	g := w.groups[name]
 	if g == nil {
-		g = &group{w: w, name: name, state: empty, offsets: map[kafka.TopicPartition]kafka.CommittedOffset{}}
+		g = &group{w: w, name: name, state: empty, offsets: map[kafka.TopicPartition]storedOffset{},
+			undecided: map[*coordination]map[kafka.TopicPartition]storedOffset{}}
 		w.groups[name] = g
 	}
 	return g
@@ -391,6 +394,7 @@ func (g *group) drop(gm *groupMember, cause error) {
 	g.members = slices.DeleteFunc(g.members, func(m *groupMember) bool { return m == gm })
 	if cause != nil {
 		m, id := gm.m, gm.id
+		m.expelled = true // its last heartbeat is a session timeout ago
 		g.send(m, func() { m.onExpelled(id, cause) })
 	}
 }

@@ -29,6 +29,7 @@ type incarnation struct {
 	cancel               context.CancelFunc // ends the runners; nil before they run
 	members              []*member
 	producers            []*producer
+	transactors          []*transactor
 	fetchers             []*fetcher
 	stores               []*guardStore
 
@@ -68,6 +69,7 @@ func (inc *incarnation) Close() error {
 	w := inc.w
 	w.mu.Lock()
 	members, fetchers, producers := slices.Clone(inc.members), slices.Clone(inc.fetchers), slices.Clone(inc.producers)
+	transactors := slices.Clone(inc.transactors)
 	w.mu.Unlock()
 	for _, m := range members {
 		_ = m.Close() // never fails
@@ -77,6 +79,9 @@ func (inc *incarnation) Close() error {
 	}
 	for _, p := range producers {
 		_ = p.Close() // never fails
+	}
+	for _, t := range transactors {
+		_ = t.Close() // never fails
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -114,7 +119,7 @@ func (inc *incarnation) kill() {
 	w.follows = slices.DeleteFunc(w.follows, func(f *follower) bool { return f.f.inc == inc })
 	w.clock.hurry(inc)
 	inc.forget()
-	cancel, members, producers := inc.cancel, inc.members, inc.producers
+	cancel, members, producers, transactors := inc.cancel, inc.members, inc.producers, inc.transactors
 	w.changed()
 	w.mu.Unlock()
 	if cancel != nil {
@@ -125,6 +130,9 @@ func (inc *incarnation) kill() {
 	}
 	for _, p := range producers {
 		p.fail(kafka.ErrClosed)
+	}
+	for _, t := range transactors {
+		t.giveUp(kafka.ErrClosed, true)
 	}
 	w.wake()
 }

@@ -218,10 +218,14 @@ func (i *Instance) Resume() {
 		}
 	}
 	producers := append([]*producer(nil), i.inc.producers...)
+	transactors := append([]*transactor(nil), i.inc.transactors...)
 	w.changed()
 	w.mu.Unlock()
 	for _, p := range producers {
 		p.resume()
+	}
+	for _, t := range transactors {
+		t.drain()
 	}
 	w.wake()
 }

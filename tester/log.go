@@ -27,8 +27,11 @@ type topic struct {
 type partitionLog struct {
 	entries []entry // by offset, with gaps where records were compacted away
 	start   int64   // log start
-	end     int64   // high watermark, and last stable offset: there are no open transactions
+	end     int64   // high watermark
 	epoch   int32   // leader epoch
+
+	spans     []*span                    // of transactions without a marker here
+	sequences map[*coordination]sequence // of transactional producers
 }
 
 // entry is one record of a log.
@@ -36,6 +39,7 @@ type entry struct {
 	kafka.Record
 	seq     int64 // order of all appended records of the world
 	control bool
+	span    *span // nil: not of a transaction
 	horizon int64 // of a tombstone that was cleaned: when it may go, in ms; 0: not yet
 }
 
@@ -93,6 +97,12 @@ func (w *world) log(tp kafka.TopicPartition) (*topic, *partitionLog) {
 // append writes records, copying their bytes, and returns the offset of the
 // first. mu is held.
 func (w *world) append(t *topic, l *partitionLog, rs []kafka.Record) int64 {
+	return w.appendTo(nil, t, l, rs)
+}
+
+// appendTo is append within a span of a transaction, which may be nil. mu is
+// held.
+func (w *world) appendTo(s *span, t *topic, l *partitionLog, rs []kafka.Record) int64 {
 	base, now := l.end, w.clock.now.UnixMilli()
 	size := 0
 	for i := range rs {
@@ -117,7 +127,7 @@ func (w *world) append(t *topic, l *partitionLog, rs []kafka.Record) int64 {
 			r.Headers = append(r.Headers, kafka.Header{Key: strings.Clone(h.Key), Value: slices.Clone(h.Value)})
 		}
 		w.sequence++
-		l.entries = append(l.entries, entry{Record: r, seq: w.sequence})
+		l.entries = append(l.entries, entry{Record: r, seq: w.sequence, span: s})
 		l.end++
 	}
 	w.changed()
@@ -151,12 +161,12 @@ func (l *partitionLog) deleteBefore(offset int64) {
 
 // compact does what the brokers' log cleaner does: of each key the last
 // record stays, at its offset; a tombstone goes when delete.retention.ms has
-// passed since a first cleaning; what is younger than min.compaction.lag.ms
-// and the last record are not touched. The log start does not move. mu is
+// passed since a first cleaning; aborted records go; what is younger than
+// min.compaction.lag.ms, not stable yet, or the last record is not touched. The log start does not move. mu is
 // held.
 func (l *partitionLog) compact(t *topic, now int64) {
 	lag, retention := t.millis("min.compaction.lag.ms"), t.millis("delete.retention.ms")
-	dirty := max(len(l.entries)-1, 0)
+	dirty := min(max(len(l.entries)-1, 0), l.from(l.stable()))
 	for i := range l.entries[:dirty] {
 		if lag > 0 && l.entries[i].Timestamp > now-lag {
 			dirty = i
@@ -165,7 +175,7 @@ func (l *partitionLog) compact(t *topic, now int64) {
 	}
 	last := map[string]int64{}
 	for i := range l.entries[:dirty] {
-		if e := &l.entries[i]; !e.control {
+		if e := &l.entries[i]; !e.control && !e.aborted() {
 			last[string(e.Key)] = e.Offset
 		}
 	}
@@ -173,6 +183,8 @@ func (l *partitionLog) compact(t *topic, now int64) {
 	for i := range l.entries[:dirty] {
 		e := l.entries[i]
 		switch {
+		case e.aborted():
+			continue
 		case !e.control && last[string(e.Key)] != e.Offset:
 			continue
 		case !e.control && e.Value == nil && e.horizon == 0:
@@ -188,8 +200,10 @@ func (l *partitionLog) compact(t *topic, now int64) {
 // offset answers a mark. mu is held.
 func (l *partitionLog) offset(at kafka.Mark) int64 {
 	switch at {
-	case kafka.HighWatermark, kafka.LastStable:
+	case kafka.HighWatermark:
 		return l.end
+	case kafka.LastStable:
+		return l.stable()
 	case kafka.LogStart:
 		return l.start
 	}

@@ -31,6 +31,7 @@ type member struct {
 	closed      bool // no longer heard of
 	pausedAt    time.Time
 	hasAssigned bool
+	expelled    bool   // its session is over, whether it knows or not
 	memberID    string // id, for others
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -159,7 +160,7 @@ func (m *member) onSync(a kafka.Assignment) {
 	m.adopted, m.adoptedID = a.Generation, a.MemberID
 	w := m.inc.w
 	w.mu.Lock()
-	m.hasAssigned = true
+	m.hasAssigned, m.expelled = true, false
 	w.mu.Unlock()
 	m.joining = false
 	if m.again {
@@ -167,9 +168,10 @@ func (m *member) onSync(a kafka.Assignment) {
 	}
 }
 
-// onExpelled: a heartbeat under id was refused.
+// onExpelled: a heartbeat under id was refused, or the first join, which was
+// to tell the id.
 func (m *member) onExpelled(id string, cause error) {
-	if id == m.id {
+	if id == m.id || m.id == "" && m.joining {
 		m.onLost(cause)
 	}
 }
@@ -214,7 +216,7 @@ func (m *member) Lease() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
-	case !m.hasAssigned:
+	case !m.hasAssigned || m.expelled:
 		return time.Time{}
 	case !m.pausedAt.IsZero():
 		return m.pausedAt.Add(m.cfg.SessionTimeout)
@@ -232,12 +234,21 @@ func (m *member) Commit(ctx context.Context, memberID string, generation int32, 
 }
 
 // Committed implements kafka.Member.
-func (m *member) Committed(ctx context.Context, tps []kafka.TopicPartition, _ bool) ([]kafka.CommittedOffset, error) {
+func (m *member) Committed(ctx context.Context, tps []kafka.TopicPartition, stable bool) ([]kafka.CommittedOffset, error) {
 	var out []kafka.CommittedOffset
-	err := m.request(ctx, OpCommitted, func(g *group) error {
+	ask := func(g *group) error {
+		if stable && g.isUnstable(tps) {
+			return errUnstable
+		}
 		out = g.committed(tps)
 		return nil
-	})
+	}
+	err := m.request(ctx, OpCommitted, ask)
+	for errors.Is(err, errUnstable) {
+		if err = m.awaitStable(ctx, tps); err == nil {
+			err = m.request(ctx, OpCommitted, ask)
+		}
+	}
 	if err != nil {
 		return nil, groupError("committed offsets of", m.cfg.Group, err)
 	}
@@ -271,6 +282,9 @@ func (m *member) Close() error {
 	w.mu.Lock()
 	m.silence()
 	m.closed = true
+	if g := w.groups[m.cfg.Group]; g != nil {
+		g.settled() // who waits for stable offsets learns of the end
+	}
 	if i := slices.Index(m.inc.members, m); i >= 0 {
 		m.inc.members = slices.Delete(slices.Clone(m.inc.members), i, i+1)
 	}

@@ -31,15 +31,20 @@ func (g *group) commit(m *member, id string, generation int32, offsets []kafka.C
 	}
 	for i := range offsets {
 		o := &offsets[i]
-		o.Err = nil
-		if _, l := g.w.log(o.TopicPartition); l == nil {
-			o.Err = &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: kafka.ErrUnknownTopic}
-		} else if len(o.Metadata) > maxMetadata {
-			o.Err = &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: errMetadata}
+		if o.Err = g.judge(*o); o.Err == nil {
+			g.store(*o)
 		}
-		if o.Err == nil {
-			g.offsets[o.TopicPartition] = *o
-		}
+	}
+	return nil
+}
+
+// judge is what the coordinator checks of one offset. mu is held.
+func (g *group) judge(o kafka.CommittedOffset) error {
+	if _, l := g.w.log(o.TopicPartition); l == nil {
+		return &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: kafka.ErrUnknownTopic}
+	}
+	if len(o.Metadata) > maxMetadata {
+		return &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: errMetadata}
 	}
 	return nil
 }
@@ -48,11 +53,10 @@ func (g *group) commit(m *member, id string, generation int32, offsets []kafka.C
 func (g *group) committed(tps []kafka.TopicPartition) []kafka.CommittedOffset {
 	out := make([]kafka.CommittedOffset, len(tps))
 	for i, tp := range tps {
-		o, ok := g.offsets[tp]
-		if !ok {
-			o = kafka.CommittedOffset{TopicPartition: tp, Offset: -1, LeaderEpoch: -1}
+		out[i] = kafka.CommittedOffset{TopicPartition: tp, Offset: -1, LeaderEpoch: -1}
+		if o, ok := g.offsets[tp]; ok {
+			out[i] = o.CommittedOffset
 		}
-		out[i] = o
 	}
 	return out
 }

@@ -36,11 +36,11 @@ func (r Record[T]) Header(name string) ([]byte, bool) {
 type OutputTopic[T any] struct {
 	t     *Tester
 	topic reka.Topic[T]
-	next  int64 // sequence number from which Next goes on
+	next  cursor // from where Next goes on
 }
 
-// Output returns a handle that reads a topic from its beginning. A topic that
-// does not exist is created, as by Input.
+// Output returns a handle that reads a topic from its beginning, as a reader of
+// committed records does. A topic that does not exist is created, as by Input.
 func Output[T any](t *Tester, topic reka.Topic[T]) *OutputTopic[T] {
 	t.tb.Helper()
 	t.enter()
@@ -52,11 +52,11 @@ func Output[T any](t *Tester, topic reka.Topic[T]) *OutputTopic[T] {
 // there is one.
 func (out *OutputTopic[T]) Next() (Record[T], bool) {
 	out.t.tb.Helper()
-	raw := out.t.read(out.topic.Name(), out.next)
+	raw := out.t.read(out.topic.Name(), &out.next)
 	if len(raw) == 0 {
 		return Record[T]{}, false
 	}
-	out.next = raw[0].seq + 1
+	out.next.pass(raw[0])
 	return decode(out.t, out.topic, raw[0]), true
 }
 
@@ -64,7 +64,7 @@ func (out *OutputTopic[T]) Next() (Record[T], bool) {
 // or not.
 func (out *OutputTopic[T]) All() []Record[T] {
 	out.t.tb.Helper()
-	raw := out.t.read(out.topic.Name(), 0)
+	raw := out.t.read(out.topic.Name(), nil)
 	rs := make([]Record[T], len(raw))
 	for i, r := range raw {
 		rs[i] = decode(out.t, out.topic, r)
@@ -86,15 +86,15 @@ func (out *OutputTopic[T]) Values() []T {
 // Len returns how many records are in the topic.
 func (out *OutputTopic[T]) Len() int {
 	out.t.tb.Helper()
-	return len(out.t.read(out.topic.Name(), 0))
+	return len(out.t.read(out.topic.Name(), nil))
 }
 
-// Raw returns the records of one partition of any topic as they are. It
-// settles first.
+// Raw returns the committed records of one partition of any topic as they
+// are. It settles first.
 func (t *Tester) Raw(topic string, partition int32) []kafka.Record {
 	t.tb.Helper()
 	var rs []kafka.Record
-	for _, r := range t.read(topic, 0) {
+	for _, r := range t.read(topic, nil) {
 		if r.partition == partition {
 			rs = append(rs, r.Record)
 		}
@@ -108,9 +108,29 @@ type raw struct {
 	partition int32
 }
 
-// read settles and returns what was written to a topic from a sequence number
-// on, in the order of writing.
-func (t *Tester) read(name string, from int64) []raw {
+// cursor is how far a topic was read. A topic that was created again is read
+// from its beginning.
+type cursor struct {
+	id   kafka.TopicID
+	next map[int32]int64 // offset by partition
+}
+
+// pass moves the cursor over a record.
+func (c *cursor) pass(r raw) { c.next[r.partition] = r.Offset + 1 }
+
+// enter prepares the cursor for a topic. It reports whether that is another
+// one than before.
+func (c *cursor) enter(id kafka.TopicID) bool {
+	if c.next != nil && c.id == id {
+		return false
+	}
+	c.id, c.next = id, map[int32]int64{}
+	return true
+}
+
+// read settles and returns the committed records of a topic behind a cursor,
+// which may be nil, in the order of writing.
+func (t *Tester) read(name string, c *cursor) []raw {
 	t.tb.Helper()
 	t.Settle()
 	t.w.mu.Lock()
@@ -119,11 +139,15 @@ func (t *Tester) read(name string, from int64) []raw {
 	if tp == nil {
 		return nil
 	}
+	if c == nil {
+		c = &cursor{}
+	}
+	c.enter(tp.id)
 	var rs []raw
 	for p, l := range tp.logs {
-		i, _ := slices.BinarySearchFunc(l.entries, from, func(e entry, seq int64) int { return int(e.seq - seq) })
-		for _, e := range l.entries[i:] {
-			if !e.control {
+		from, to := l.from(c.next[int32(p)]), l.from(l.stable())
+		for _, e := range l.entries[min(from, to):to] {
+			if !e.control && !e.aborted() {
 				rs = append(rs, raw{e, int32(p)})
 			}
 		}

@@ -167,20 +167,38 @@ func (p *producer) write(o kafka.Outgoing, n int) []kafka.Run {
 	if l == nil {
 		return []kafka.Run{{To: n, Base: -1, Err: &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Err: kafka.ErrUnknownTopic}}}
 	}
+	return w.write(t, l, produced{o.TopicPartition, o.Records[:n], p.cfg.BatchBytes, nil})
+}
+
+// produced are records on their way into a log.
+type produced struct {
+	kafka.TopicPartition
+	records    []kafka.Record
+	batchBytes int
+	in         *coordination // of the transaction; nil: none
+}
+
+// write appends records in batches. A record that the topic does not take
+// fails alone. mu is held.
+func (w *world) write(t *topic, l *partitionLog, p produced) []kafka.Run {
 	var runs []kafka.Run
-	for from := 0; from < n; {
-		if err := t.check(&o.Records[from]); err != nil {
-			err = &kafka.Error{TopicPartition: o.TopicPartition, Offset: -1, Key: o.Records[from].Key, Err: err}
+	for from := 0; from < len(p.records); {
+		if err := t.check(&p.records[from]); err != nil {
+			err = &kafka.Error{TopicPartition: p.TopicPartition, Offset: -1, Key: p.records[from].Key, Err: err}
 			runs = append(runs, kafka.Run{From: from, To: from + 1, Base: -1, Err: err})
 			from++
 			continue
 		}
 		to, size := from, 0
-		for to < n && (to == from || size+o.Records[to].Size() <= p.cfg.BatchBytes) && t.check(&o.Records[to]) == nil {
-			size += o.Records[to].Size()
+		for to < len(p.records) && (to == from || size+p.records[to].Size() <= p.batchBytes) && t.check(&p.records[to]) == nil {
+			size += p.records[to].Size()
 			to++
 		}
-		runs = append(runs, kafka.Run{From: from, To: to, Base: w.append(t, l, o.Records[from:to])})
+		var s *span
+		if p.in != nil {
+			s = p.in.span(l)
+		}
+		runs = append(runs, kafka.Run{From: from, To: to, Base: w.appendTo(s, t, l, p.records[from:to])})
 		from = to
 	}
 	return runs

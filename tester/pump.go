@@ -83,6 +83,11 @@ func (w *world) step() bool {
 		f.deliver()
 		return true
 	}
+	if m := w.nextMarker(); m != nil {
+		w.mu.Unlock()
+		w.writeMarker(m)
+		return true
+	}
 	for _, g := range w.sortedGroups() {
 		if g.step() {
 			w.mu.Unlock()
@@ -105,7 +110,7 @@ func (w *world) step() bool {
 
 // pending reports whether step would do something. mu is held.
 func (w *world) pending() bool {
-	if w.nextDelivery() != nil || w.clock.hasDue() {
+	if w.nextDelivery() != nil || w.nextMarker() != nil || w.clock.hasDue() {
 		return true
 	}
 	for _, g := range w.groups {

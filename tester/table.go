@@ -15,8 +15,7 @@ type TableTopic[T any] struct {
 	table reka.Table[T]
 
 	// The fold of the topic up to next.
-	id   kafka.TopicID
-	next int64 // sequence number
+	next cursor
 	rows map[string]raw
 }
 
@@ -70,11 +69,11 @@ func (tb *TableTopic[T]) fold() {
 		id = tp.id
 	}
 	w.mu.Unlock()
-	if tb.rows == nil || id != tb.id {
-		tb.id, tb.next, tb.rows = id, 0, map[string]raw{}
+	if tb.next.enter(id) {
+		tb.rows = map[string]raw{}
 	}
-	for _, r := range tb.t.read(tb.table.Name(), tb.next) {
-		tb.next = r.seq + 1
+	for _, r := range tb.t.read(tb.table.Name(), &tb.next) {
+		tb.next.pass(r)
 		if r.Value == nil {
 			delete(tb.rows, string(r.Key))
 		} else {

@@ -41,6 +41,8 @@ type world struct {
 	waiters  map[*waiter]struct{}
 	topics   map[string]*topic
 	groups   map[string]*group
+	txns     map[string]*coordination // by transactional id
+	markers  []*marker                // to be written, oldest first
 	faults   faults
 	incs     []*incarnation // alive ones
 	follows  []*follower    // in order of topic, partition, then age
@@ -66,6 +68,7 @@ func newWorld(start time.Time, d defaults) *world {
 		waiters:  map[*waiter]struct{}{},
 		topics:   map[string]*topic{},
 		groups:   map[string]*group{},
+		txns:     map[string]*coordination{},
 		defaults: d,
 	}
 	w.faults.counts = map[Op]int{}

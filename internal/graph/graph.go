@@ -158,6 +158,10 @@ func (g *Graph) Validate() error {
 		if err := p.validate(phase == "produce"); err != nil {
 			return fail("error policy of phase %s: %w", phase, err)
 		}
+		// A record would come back, or stand in a table.
+		if was := read[p.Topic]; was != "" {
+			return fail("error policy of phase %s: dead letters to topic %s, which is declared as %s", phase, p.Topic, was)
+		}
 	}
 	return nil
 }
@@ -180,6 +184,11 @@ func (g *Graph) validateStores(read map[string]string, outputs map[string]bool) 
 		}
 		if outputs[s.Changelog] {
 			return fmt.Errorf("topic %s is a changelog of this group: change the store instead of emitting to it", s.Changelog)
+		}
+		for _, p := range []Policy{g.OnProcess, g.OnDecode, g.OnProduce} {
+			if p.Topic == s.Changelog {
+				return fmt.Errorf("topic %s is a changelog of this group and cannot take dead letters", s.Changelog)
+			}
 		}
 	}
 	return nil

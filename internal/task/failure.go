@@ -96,7 +96,11 @@ func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
 		t.fail(place)
 		return false
 	}
-	t.finished(in, r.Timestamp)
+	if phase == "decode" {
+		t.finished(in, noTime) // a broken record says nothing about time
+	} else {
+		t.finished(in, r.Timestamp)
+	}
 	return true
 }
 
@@ -195,6 +199,7 @@ func (t *Task) outputsRefused(e *epoch, r *refusal) {
 			if !t.deadLetter(policy.Topic, deadLetter{record: &r.records[i], place: r.target, phase: "produce", err: r.err}) {
 				break
 			}
+			t.rec.emitted[0].retrace(r.origins[i])
 			t.count.deadLetters++
 		}
 		if t.failed == nil {

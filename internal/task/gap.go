@@ -1,6 +1,8 @@
 package task
 
 import (
+	"slices"
+
 	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/kafka"
@@ -12,8 +14,9 @@ import (
 // the last word on each key is this task's.
 type gapRead struct {
 	kafka.TopicPartition
-	store *store
-	to    int64
+	store    *store
+	number   int // which read it is; 0: waits for another one of its changelog
+	from, to int64
 }
 
 // repair begins to read the gaps that an epoch found.
@@ -22,44 +25,54 @@ func (t *Task) repair(e *epoch) {
 		s := t.stores[g.store]
 		t.env.Log.Warn("another process wrote into this task's changelog; its rows are written again",
 			zap.String("changelog", s.changelog.String()), zap.Int64("from", g.from), zap.Int64("to", g.to))
-		r := &gapRead{TopicPartition: s.changelog, store: s, to: g.to}
 		if t.state != stateRunning {
 			continue
 		}
+		r := &gapRead{TopicPartition: s.changelog, store: s, from: g.from, to: g.to}
+		if !slices.ContainsFunc(t.gaps, func(o *gapRead) bool { return o.store == s }) {
+			t.readGap(r)
+		}
 		t.gaps = append(t.gaps, r)
-		t.env.Restorer.Follow(kafka.Follow{TopicPartition: r.TopicPartition, TopicID: s.id, Position: g.from,
-			Deliver: func(b *kafka.Batch) {
-				if !t.box.Put(message{kind: msgGap, batch: b}) {
-					b.Release()
-				}
-			}})
 	}
 }
 
-func (t *Task) gapBatch(b *kafka.Batch) {
-	defer b.Release()
-	keep := t.gaps[:0]
-	for _, g := range t.gaps {
-		if g.TopicPartition != b.TopicPartition {
-			keep = append(keep, g)
-			continue
-		}
-		if b.Err != nil {
-			t.fail(&kafka.Error{TopicPartition: g.TopicPartition, Offset: -1, Err: b.Err})
-			continue
-		}
-		for i := range b.Records {
-			if b.Records[i].Offset < g.to {
-				t.rewrite(g.store, b.Records[i].Key)
+// readGap follows the changelog over one gap. A changelog's gaps are read one
+// after the other.
+func (t *Task) readGap(g *gapRead) {
+	t.gapReads++
+	g.number = t.gapReads
+	t.env.Restorer.Follow(kafka.Follow{TopicPartition: g.TopicPartition, TopicID: g.store.id, Position: g.from,
+		Deliver: func(b *kafka.Batch) {
+			if !t.box.Put(message{kind: msgGap, index: g.number, batch: b}) {
+				b.Release()
 			}
-		}
-		if b.Position < g.to {
-			keep = append(keep, g)
-		} else {
-			t.env.Restorer.Unfollow(g.TopicPartition)
+		}})
+}
+
+// gapBatch takes a batch of gap read number.
+func (t *Task) gapBatch(number int, b *kafka.Batch) {
+	defer b.Release()
+	at := slices.IndexFunc(t.gaps, func(g *gapRead) bool { return g.number == number })
+	if at < 0 {
+		return // of a read that has ended
+	}
+	g := t.gaps[at]
+	if b.Err != nil {
+		t.fail(&kafka.Error{TopicPartition: g.TopicPartition, Offset: -1, Err: b.Err})
+	}
+	for i := range b.Records {
+		if b.Records[i].Offset < g.to {
+			t.rewrite(g.store, b.Records[i].Key)
 		}
 	}
-	t.gaps = keep
+	if b.Err == nil && b.Position < g.to {
+		return
+	}
+	t.env.Restorer.Unfollow(g.TopicPartition)
+	t.gaps = slices.Delete(t.gaps, at, at+1)
+	if next := slices.IndexFunc(t.gaps, func(o *gapRead) bool { return o.store == g.store }); next >= 0 {
+		t.readGap(t.gaps[next])
+	}
 }
 
 // rewrite makes the present value of a key part of the next epoch.

@@ -34,7 +34,7 @@ type Lane struct {
 
 	ctx    context.Context // of commits; ends with Close
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the goroutine has ended
+	done   *work.Mailbox[struct{}] // closed when the goroutine has ended
 
 	// Owned by the goroutine.
 	commit  []*epoch // written, not committed
@@ -75,7 +75,7 @@ const commitRetry = 50 * time.Millisecond
 // NewLane starts a lane.
 func NewLane(env LaneEnv) *Lane {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &Lane{env: env, box: work.NewMailbox[laneMessage](env.Work), ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	l := &Lane{env: env, box: work.NewMailbox[laneMessage](env.Work), ctx: ctx, cancel: cancel, done: work.NewMailbox[struct{}](env.Work)}
 	work.Go(env.Work, l.loop) // ends with Close, which waits
 	return l
 }
@@ -96,11 +96,18 @@ func (l *Lane) Identity() Identity {
 	return l.id
 }
 
+// leaseOver reports that the member may not trust any more that its session
+// stands.
+func (l *Lane) leaseOver() bool {
+	id := l.Identity()
+	return id.Member != nil && l.env.Clock.Now().After(id.Member.Lease())
+}
+
 // Close ends the lane; epochs that are under way are not committed.
 func (l *Lane) Close() {
 	l.cancel()
 	l.box.Close()
-	<-l.done
+	l.done.Take()
 }
 
 // ready is called from any goroutine when an epoch is sealed and its outputs
@@ -108,7 +115,7 @@ func (l *Lane) Close() {
 func (l *Lane) ready(e *epoch) { l.box.Put(laneMessage{kind: laneReady, epoch: e}) }
 
 func (l *Lane) loop() {
-	defer close(l.done)
+	defer l.done.Close()
 	for {
 		messages, ok := l.box.Take()
 		if !ok {
@@ -150,7 +157,7 @@ func (l *Lane) write(e *epoch) {
 		l.finish(e, errDropped)
 		return
 	}
-	if id := l.Identity(); id.Member != nil && l.env.Clock.Now().After(id.Member.Lease()) {
+	if l.leaseOver() {
 		l.waiting = append(l.waiting, e)
 		l.later()
 		return

@@ -10,6 +10,10 @@ const (
 	// outboxBytes is what is gathered for one output partition before it
 	// leaves in the middle of a turn.
 	outboxBytes = 256 << 10
+	// flyingBytes bounds what a task has handed to the producer and is not
+	// answered: two full batches, so that one is gathered while the other is
+	// on its way. More would only be memory to fill and to collect.
+	flyingBytes = 2 << 20
 	// chunkMin and chunkMax bound the chunks that output bytes are copied to,
 	// but for bytes that are larger themselves.
 	chunkMin = 32 << 10
@@ -34,6 +38,7 @@ type slab struct {
 	chunk   []byte // the newest one of those that hold keys and values
 	epoch   *epoch // that waits for the records
 	left    int    // records without an answer
+	bytes   int    // of all records
 	refused bool
 	done    func(kafka.Run) // answer, bound once
 }
@@ -64,6 +69,9 @@ func (o *outbox) add(rec kafka.Record, from origin) {
 	s.origins = append(s.origins, from)
 }
 
+// retrace says that the newest record comes of another one than that at hand.
+func (o *outbox) retrace(from origin) { o.slab.origins[len(o.slab.origins)-1] = from }
+
 // drop takes the newest record back. Its bytes stay unused.
 func (o *outbox) drop() {
 	s := o.slab
@@ -90,8 +98,9 @@ func (s *slab) copied(b []byte) []byte {
 // send hands what is gathered to the producer as outputs that e waits for.
 func (o *outbox) send(p kafka.Producer, e *epoch) {
 	s := o.slab
+	s.target, s.epoch, s.left, s.bytes = o.target, e, len(s.records), o.bytes
 	o.slab, o.bytes = nil, 0
-	s.target, s.epoch, s.left = o.target, e, len(s.records)
+	e.task.flying.Add(int64(s.bytes))
 	e.pending.Add(int64(s.left))
 	p.Produce(kafka.Outgoing{TopicPartition: s.target, Records: s.records, Done: s.done})
 }
@@ -104,8 +113,11 @@ func (s *slab) answer(run kafka.Run) {
 		s.refused = true
 		e.refuse(&refusal{s.target, s.records[run.From:run.To], s.origins[run.From:run.To], run.Err})
 	}
-	if s.left -= n; s.left == 0 && !s.refused {
-		s.free()
+	if s.left -= n; s.left == 0 {
+		e.task.landed(s.bytes)
+		if !s.refused {
+			s.free()
+		}
 	}
 	if run.Err == nil {
 		e.acked(n)
@@ -120,4 +132,23 @@ func (s *slab) free() {
 		s.chunk = nil
 	}
 	slabs.Put(s)
+}
+
+// flooded reports whether too much is on its way. If so, msgRoom comes when
+// half of it is answered.
+func (t *Task) flooded() bool {
+	if t.flying.Load() < flyingBytes {
+		return false
+	}
+	t.stalled.Store(true)
+	// What landed in between may have been the last to see to the message.
+	return t.flying.Load() > flyingBytes/2 || !t.stalled.CompareAndSwap(true, false)
+}
+
+// landed takes answered outputs off. It is called on a goroutine of the
+// producer.
+func (t *Task) landed(bytes int) {
+	if t.flying.Add(-int64(bytes)) <= flyingBytes/2 && t.stalled.CompareAndSwap(true, false) {
+		t.box.Put(message{kind: msgRoom})
+	}
 }

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/rekastream/reka/kafka"
@@ -26,15 +27,15 @@ func (r *Record) Emit(target int, e Emission) {
 		rec.Timestamp = r.time
 	}
 	size := rec.Size()
-	if to.MaxBytes > 0 && size > to.MaxBytes+recordSlack {
-		r.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: to.Topic, Partition: -1}, Offset: -1, Key: e.Key,
+	if to.MaxBytes > 0 && size+batchBytes > to.MaxBytes {
+		r.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: to.Topic, Partition: -1}, Offset: -1, Key: bytes.Clone(e.Key),
 			Err: fmt.Errorf("%w: %d bytes, the topic takes %d", kafka.ErrTooLarge, size, to.MaxBytes)})
 		return
 	}
 	partition := e.Partition
 	switch {
 	case partition >= to.Partitions:
-		r.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: to.Topic, Partition: partition}, Offset: -1, Key: e.Key,
+		r.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: to.Topic, Partition: partition}, Offset: -1, Key: bytes.Clone(e.Key),
 			Err: fmt.Errorf("%w: the topic has %d partitions", kafka.ErrUnknownTopic, to.Partitions)})
 		return
 	case partition < 0 && e.Key != nil:
@@ -51,8 +52,10 @@ func (r *Record) Emit(target int, e Emission) {
 	r.emitted = append(r.emitted, box)
 }
 
-// recordSlack is what Record.Size may overestimate.
-const recordSlack = 32
+// batchBytes is what a broker counts for a batch besides its records. Together
+// with Record.Size, which rounds up, it sees to it that no record is refused
+// that was taken here.
+const batchBytes = 61
 
 func (r *Record) origin() origin {
 	if r.in == nil {
@@ -72,9 +75,13 @@ func (t *Task) outbox(target int, partition int32) *outbox {
 // sendOutputs hands gathered outputs to the producer: those that are large,
 // or all. Between records only.
 func (t *Task) sendOutputs(all bool) {
+	may := false
 	for _, boxes := range t.outboxes {
 		for _, o := range boxes {
 			if o != nil && !o.empty() && (all || o.bytes >= outboxBytes) {
+				if may = may || t.mayWrite(); !may {
+					return // they stay until the lease is renewed, or vanish with the task
+				}
 				o.send(t.env.Producer, t.active.epoch)
 			}
 		}

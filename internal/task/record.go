@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -164,9 +165,10 @@ func (r *Record) Set(store int, key, value []byte) {
 		return
 	}
 	st := r.task.stores[store]
-	if st.limit > 0 && len(key)+len(value) > st.limit {
-		r.Stick(&kafka.Error{TopicPartition: st.changelog, Offset: -1, Key: key,
-			Err: fmt.Errorf("%w: %d bytes, the topic takes %d", kafka.ErrTooLarge, len(key)+len(value), st.limit)})
+	row := kafka.Record{Key: key, Value: value}
+	if size := row.Size(); st.limit > 0 && size+batchBytes > st.limit {
+		r.Stick(&kafka.Error{TopicPartition: st.changelog, Offset: -1, Key: bytes.Clone(key),
+			Err: fmt.Errorf("%w: %d bytes, the topic takes %d", kafka.ErrTooLarge, size, st.limit)})
 		return
 	}
 	if !r.count(len(key) + len(value) + 32) {

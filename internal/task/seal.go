@@ -22,6 +22,10 @@ func (t *Task) seal() {
 	if !t.active.moved && !t.active.slid || t.dropped.Load() {
 		return
 	}
+	if !t.mayWrite() { // its outputs cannot leave
+		t.sealDue = true
+		return
+	}
 	t.sendOutputs(true)
 	if t.timer != nil {
 		t.timer.Stop()
@@ -185,6 +189,9 @@ func (t *Task) flushEnded(f *flushed) {
 		t.fail(&StoreError{Store: f.store.name(), Err: f.err})
 		t.env.Log.Error("flush failed", zap.String("store", f.store.name()), zap.Int32("partition", t.partition), zap.Error(f.err))
 		return
+	}
+	if t.state < stateClosing {
+		t.flush(false) // what came meanwhile may be enough for the next one
 	}
 	if t.state == stateRestoring {
 		t.resumeRestores()

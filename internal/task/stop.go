@@ -58,8 +58,8 @@ func (t *Task) advanceClose() {
 			if t.writing == nil {
 				t.seal()
 			}
-			if t.writing != nil {
-				return // committed comes back here
+			if t.writing != nil || t.sealDue {
+				return // committed, or a look at the lease, comes back here
 			}
 		}
 		t.written = true
@@ -87,7 +87,7 @@ func (t *Task) flushMore() bool {
 }
 
 func (t *Task) giveBack() {
-	for _, timer := range []kafka.Timer{t.timer, t.flushTimer, t.retrying} {
+	for _, timer := range []kafka.Timer{t.timer, t.flushTimer, t.retrying, t.leaseWait} {
 		if timer != nil {
 			timer.Stop()
 		}

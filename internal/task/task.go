@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"go.uber.org/zap"
+
 	"github.com/rekastream/reka/internal/work"
 	"github.com/rekastream/reka/kafka"
 )
@@ -23,7 +25,9 @@ type Task struct {
 	box       *work.Mailbox[message]
 	done      chan struct{} // closed when the goroutine has ended
 
-	dropped atomic.Bool // nothing may be written any more
+	dropped atomic.Bool  // nothing may be written any more
+	flying  atomic.Int64 // bytes of outputs that the producer has and has not answered
+	stalled atomic.Bool  // the task waits for flying to fall
 
 	// Owned by the goroutine.
 	state      taskState
@@ -41,15 +45,18 @@ type Task struct {
 	streamTime int64
 	tries      int // of the record at hand
 	retrying   kafka.Timer
+	leaseWait  kafka.Timer // runs while the lease is over and something waits for it
 	failed     error
 	gaps       []*gapRead
-	visits     []*Visit    // being run
-	visited    []*Visit    // run, not committed
-	written    bool        // closing: everything is written, or dropped
-	outboxes   [][]*outbox // by target, by partition
-	turns      uint32      // places records without a key
-	next       [16][]byte  // keys to prefetch
-	noted      int         // log lines about skipped records
+	gapReads   int                  // counts them
+	visits     []*Visit             // being run
+	inputsTurn bool                 // between two handfuls of visited keys
+	visited    []*Visit             // run, not committed
+	written    bool                 // closing: everything is written, or dropped
+	outboxes   [][]*outbox          // by target, by partition
+	turns      uint32               // places records without a key
+	next       [prefetchKeys][]byte // keys to prefetch
+	noted      int                  // log lines about skipped records
 
 	mu    sync.Mutex
 	stats Stats // guarded by mu; published between turns
@@ -68,7 +75,8 @@ type active struct {
 type taskState int8
 
 const (
-	stateRestoring taskState = iota
+	stateCreated taskState = iota
+	stateRestoring
 	stateRunning
 	stateClosing
 	stateClosed
@@ -76,7 +84,7 @@ const (
 
 // String returns the state's name.
 func (s taskState) String() string {
-	return [...]string{"restoring", "running", "closing", "closed"}[s]
+	return [...]string{"created", "restoring", "running", "closing", "closed"}[s]
 }
 
 // message is what reaches a task's goroutine.
@@ -104,6 +112,8 @@ const (
 	msgFlushed                      // a flush has ended
 	msgFlush                        // the flush age is over
 	msgRetry                        // the backoff is over
+	msgLease                        // time to look at the lease again
+	msgRoom                         // outputs were answered that the task waited for
 	msgVisit                        // run a visitor
 	msgClose                        // close; the drop flag says how
 )
@@ -158,10 +168,12 @@ func (t *Task) Cancel() { t.cancel() }
 func (t *Task) Done() <-chan struct{} { return t.done }
 
 func (t *Task) loop() {
-	defer close(t.done)
 	defer t.exit()
-	if err := t.open(); err != nil {
-		t.fail(err)
+	if t.state == stateCreated {
+		t.state = stateRestoring
+		if err := t.open(); err != nil {
+			t.fail(err)
+		}
 	}
 	more := false
 	for t.state != stateClosed {
@@ -179,15 +191,18 @@ func (t *Task) loop() {
 	}
 }
 
-// exit is for a callback that ended its goroutine (runtime.Goexit): the
-// loop's regular end has closed everything already.
+// exit ends the task. A callback may have ended the goroutine before that
+// (runtime.Goexit): then another one goes on in its place, and closes what
+// there is in order.
 func (t *Task) exit() {
-	t.cancel()
 	if t.state != stateClosed {
-		t.fail(errors.New("callback ended its goroutine"))
-		t.dropped.Store(true)
-		t.giveBack()
+		t.rec.void()
+		t.fail(errors.New("a callback has ended its goroutine (runtime.Goexit)"))
+		work.Go(t.env.Work, t.loop) // ends as the first one should have
+		return
 	}
+	defer close(t.done)
+	t.cancel()
 	t.box.Close()
 	for _, m := range t.box.TryTake() {
 		m.discard()
@@ -217,7 +232,7 @@ func (t *Task) handle(m *message) {
 	case msgRestore:
 		t.restoreBatch(t.restoring[m.index], m.term, m.batch)
 	case msgGap:
-		t.gapBatch(m.batch)
+		t.gapBatch(m.index, m.batch)
 	case msgSeal:
 		t.timer = nil
 		t.seal()
@@ -232,6 +247,12 @@ func (t *Task) handle(m *message) {
 		t.flush(false)
 	case msgRetry:
 		t.retrying = nil
+	case msgRoom: // the next turn goes on
+	case msgLease:
+		t.leaseWait = nil
+		if t.sealDue && t.writing == nil {
+			t.seal()
+		}
 	case msgVisit:
 		t.beginVisit(m.visit)
 	case msgClose:
@@ -241,7 +262,7 @@ func (t *Task) handle(m *message) {
 
 // take receives a batch of an input.
 func (t *Task) take(in *input, b *kafka.Batch) {
-	if b.Err != nil {
+	if b.Err != nil && t.state == stateRunning {
 		b.Release()
 		t.fail(&kafka.Error{TopicPartition: in.TopicPartition, Offset: in.fetched, Err: b.Err})
 		return
@@ -264,15 +285,16 @@ func (t *Task) process() (more bool) {
 		if !t.mayProcess() {
 			return false
 		}
-		if len(t.visits) > 0 {
+		in, limit, inclusive := pick(t.inputs)
+		if len(t.visits) > 0 && (in == nil || !t.inputsTurn) {
 			n += t.visitSome()
 			continue
 		}
-		in, limit, inclusive := pick(t.inputs)
-		if in == nil {
+		t.inputsTurn = false
+		if in == nil || !t.mayWrite() {
 			return false
 		}
-		for r := in.head(); r != nil && n < turnRecords && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
+		for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
 			if in.index >= in.ahead {
 				t.prefetch(in)
 			}
@@ -308,9 +330,25 @@ func (t *Task) prefetch(in *input) {
 	clear(t.next[:len(records)])
 }
 
+// mayWrite reports whether the task is still this member's as far as it can
+// know. If the lease is over it looks again in a moment: the group answers, or
+// the task is dropped.
+func (t *Task) mayWrite() bool {
+	if t.dropped.Load() {
+		return false
+	}
+	if !t.env.Lane.leaseOver() {
+		return true
+	}
+	if t.leaseWait == nil {
+		t.leaseWait = t.env.Clock.AfterFunc(commitRetry, func() { t.box.Put(message{kind: msgLease}) })
+	}
+	return false
+}
+
 // mayProcess reports whether a record may be started.
 func (t *Task) mayProcess() bool {
-	if t.state != stateRunning || t.failed != nil || t.retrying != nil || t.active.bytes >= 2*t.env.EpochBytes {
+	if t.state != stateRunning || t.failed != nil || t.retrying != nil || t.active.bytes >= 2*t.env.EpochBytes || t.flooded() {
 		return false
 	}
 	for _, s := range t.stores {
@@ -434,11 +472,16 @@ func (t *Task) event(kind EventKind, err error) {
 }
 
 // fail reports what ends the processor. The task starts no further record,
-// and waits for Close.
+// and waits for Close. What goes wrong because the task was dropped (a callback
+// whose context has ended, a table that was not waited for) concerns nobody.
 func (t *Task) fail(err error) {
 	if t.failed != nil {
 		return
 	}
 	t.failed = fmt.Errorf("task %d: %w", t.partition, err)
+	if store, ok := errors.AsType[*StoreError](err); t.dropped.Load() && (!ok || errors.Is(store, context.Canceled)) {
+		t.env.Log.Info("a task that was given up failed", zap.Error(t.failed))
+		return
+	}
 	t.event(Failed, t.failed)
 }

@@ -81,7 +81,7 @@ func (v *Visit) finish(err error) {
 }
 
 func (t *Task) beginVisit(v *Visit) {
-	if t.state != stateRunning || t.failed != nil {
+	if t.state > stateRunning || t.failed != nil {
 		v.finish(ErrVisitAborted)
 		return
 	}
@@ -135,6 +135,7 @@ func (t *Task) visitSome() int {
 	v.mu.Lock()
 	v.n += int64(n)
 	v.mu.Unlock()
+	t.inputsTurn = len(p.keys) == 0
 	if len(p.keys) == 0 && p.done {
 		t.visits = t.visits[1:]
 		p.epoch = t.active.epoch.number

@@ -7,18 +7,18 @@ import "github.com/rekastream/reka/internal/work"
 // which ends with Close.
 type Worker struct {
 	box  *work.Mailbox[func()]
-	done chan struct{} // closed when the goroutine has ended
+	done *work.Mailbox[struct{}] // closed when the goroutine has ended
 }
 
 // NewWorker starts a worker.
 func NewWorker(c work.Counter) *Worker {
-	w := &Worker{box: work.NewMailbox[func()](c), done: make(chan struct{})}
+	w := &Worker{box: work.NewMailbox[func()](c), done: work.NewMailbox[struct{}](c)}
 	work.Go(c, w.loop) // ends with Close, which waits
 	return w
 }
 
 func (w *Worker) loop() {
-	defer close(w.done)
+	defer w.done.Close()
 	for {
 		jobs, ok := w.box.Take()
 		if !ok {
@@ -38,5 +38,5 @@ func (w *Worker) Do(job func()) bool { return w.box.Put(job) }
 // Close ends the worker after the jobs that it was given and waits for it.
 func (w *Worker) Close() {
 	w.box.Close()
-	<-w.done
+	w.done.Take() // and not a channel: who waits for a disk does not run
 }

@@ -57,6 +57,12 @@ const (
 	StableLogStart Capability = "stable log start"
 	// MessageLimit: max.message.bytes is enforced.
 	MessageLimit Capability = "message size limit"
+	// InitFencing: an owner of a transactional id cannot renew its epoch once
+	// another one was given out.
+	InitFencing Capability = "fencing at initialisation"
+	// PendingByPartition: a pending offset of one partition does not hold back
+	// the stable offsets of another.
+	PendingByPartition Capability = "pending offsets by partition"
 )
 
 // need skips the case if the environment lacks c.
@@ -117,6 +123,9 @@ func Run(t *testing.T, open func(t *testing.T) Env) {
 		{"member", memberCases},
 		{"static member", staticCases},
 		{"commit", commitCases},
+		{"transactor", transactorCases},
+		{"transactor offsets", transactorOffsetsCases},
+		{"transactor fence", transactorFenceCases},
 		{"client", clientCases},
 	}
 	for _, s := range subjects {

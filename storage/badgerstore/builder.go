@@ -1,6 +1,7 @@
 package badgerstore
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -16,11 +17,16 @@ import (
 // All stores that one process opens in the same directory, through the same
 // Builder or another one, are one: counted by user, closed by the last. A
 // second process gets storage.ErrLocked. The options of whoever opens first
-// apply.
+// apply. An empty dir is refused when the store is opened.
 func In(dir string, opts ...Option) storage.Builder {
+	if dir == "" { // which Clean would make the working directory
+		return &builder{cfg: defaults()}
+	}
 	b := &builder{dir: filepath.Clean(dir), cfg: defaults()}
 	for _, o := range opts {
-		o(&b.cfg)
+		if o != nil {
+			o(&b.cfg)
+		}
 	}
 	return b
 }
@@ -58,6 +64,9 @@ type builder struct {
 func (b *builder) String() string { return b.dir }
 
 func (b *builder) Open() (storage.Store, error) {
+	if b.dir == "" {
+		return nil, &storage.Error{Place: "badger", Err: errors.New("In was given no directory")}
+	}
 	dir, err := realDir(b.dir)
 	if err != nil {
 		return nil, &storage.Error{Place: b.dir, Err: err}

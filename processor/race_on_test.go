@@ -1,6 +1,0 @@
-//go:build race
-
-package processor_test
-
-// raceEnabled reports whether the race detector slows everything down.
-const raceEnabled = true

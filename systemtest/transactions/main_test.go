@@ -1,0 +1,28 @@
+package transactions
+
+import (
+	"flag"
+	"os"
+	"testing"
+
+	"github.com/rekastream/reka/systemtest/realkafka"
+)
+
+// address names a Kafka to use instead of starting one.
+var address = flag.String("kafka", "", "address of a running Kafka; empty: start one")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	realkafka.StopShared()
+	os.Exit(code)
+}
+
+// real returns the brokers of a real Kafka.
+func real(t *testing.T) []string {
+	t.Helper()
+	if *address != "" {
+		return []string{*address}
+	}
+	return realkafka.Shared(t).Brokers()
+}
