@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,12 @@ import (
 func ensureTopics(ctx context.Context, admin Admin, specs []TopicSpec) error {
 	names := make([]string, len(specs))
 	for i, spec := range specs {
+		if spec.Name == "" {
+			return fmt.Errorf("kafka: topic spec %d has no name", i)
+		}
+		if spec.Partitions < 0 || spec.Replicas < 0 {
+			return fmt.Errorf("kafka: topic %s: %d partitions with %d replicas wanted", spec.Name, spec.Partitions, spec.Replicas)
+		}
 		names[i] = spec.Name
 	}
 	found, err := admin.Topics(ctx, names...)

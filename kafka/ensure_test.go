@@ -114,3 +114,15 @@ func TestSettingsAreComparedByWhatTheyMean(t *testing.T) {
 		}
 	}
 }
+
+func TestSpecsThatCanBeNoTopicAreRefused(t *testing.T) {
+	for name, spec := range map[string]TopicSpec{
+		"no name": {Partitions: 1}, "partitions": {Name: "t", Partitions: -1}, "replicas": {Name: "t", Replicas: -1},
+	} {
+		a := newTopicsAdmin()
+		a.create = func(TopicSpec) error { t.Errorf("%s: asked for", name); return nil }
+		if err := ensureTopics(t.Context(), a, []TopicSpec{spec}); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}

@@ -85,6 +85,8 @@ func (a *saramaAdmin) CreateTopics(ctx context.Context, specs ...TopicSpec) erro
 			if !errors.Is(err, ErrTopicExists) {
 				continue
 			}
+			wait[spec.Name] = max(wait[spec.Name], 1) // it has the partitions that it has
+			continue
 		}
 		wait[spec.Name] = max(spec.Partitions, 1)
 	}

@@ -126,8 +126,6 @@ func (d *saramaDriver) coordinator(ctx context.Context, kind sarama.CoordinatorT
 }
 
 // forgetCoordinator makes the next lookup ask a broker.
-//
-//nolint:unparam // transactional ids have coordinators as groups do
 func (d *saramaDriver) forgetCoordinator(kind sarama.CoordinatorType, key string) {
 	d.meta.mu.Lock()
 	defer d.meta.mu.Unlock()

@@ -116,7 +116,7 @@ func (p *saramaProducer) lostSequence(q *produceQueue, err error) bool {
 		return false
 	}
 	p.txn.t.doubt.Store(true)
-	p.spoil(&Error{TopicPartition: q.tp, Offset: -1, Err: fmt.Errorf("%w: its sequence is lost: %v", ErrAbortable, err)})
+	p.spoil(&Error{TopicPartition: q.tp, Offset: -1, Err: fmt.Errorf("%w: its sequence is lost: %s", ErrAbortable, err.Error())})
 	return true
 }
 

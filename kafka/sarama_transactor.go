@@ -54,6 +54,7 @@ type saramaTransactor struct {
 	id       int64 // producer id, -1: none was had yet
 	epoch    int16
 	valid    bool                // id and epoch are those of the last Init
+	barred   error               // why nothing may be written
 	enlisted map[string]struct{} // groups that are part of the transaction
 	ending   ending
 
@@ -135,18 +136,35 @@ func newSaramaTransactor(d *saramaDriver, cfg TransactorConfig) (*saramaTransact
 }
 
 func (t *saramaTransactor) Begin() {
+	t.barred = t.unready()
 	t.begun = true
-	t.settled()
-	if !t.valid {
-		t.breakOff(fmt.Errorf("%w: it is not initialised", ErrFenced))
+	if t.barred != nil {
+		t.breakOff(t.barred)
 		return
 	}
+	t.settled()
 	t.mu.Lock()
 	t.scope.cut()
 	t.broken, t.scope, t.seat = nil, newTxnScope(t.ctx), producerSeat{t.id, t.epoch}
 	clear(t.wanted)
 	t.mu.Unlock()
 	t.p.begin(t.seat)
+}
+
+// unready says why no transaction can begin. What is left of the one before
+// would become part of it.
+func (t *saramaTransactor) unready() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	switch {
+	case !t.valid:
+		return fmt.Errorf("%w: it is not initialised", ErrFenced)
+	case t.begun && (t.busy > 0 || t.open != closedTxn):
+		return fmt.Errorf("%w: the one before was not ended", ErrAbortable)
+	case t.doubt.Load():
+		return fmt.Errorf("%w: a request was not answered, and it was not initialised since", ErrFenced)
+	}
+	return nil
 }
 
 // settled forgets the last transaction.
@@ -184,10 +202,8 @@ func (t *saramaTransactor) refused() error {
 		return ErrClosed
 	case !t.begun:
 		return fmt.Errorf("%w: no transaction was begun", ErrAbortable)
-	case !t.valid:
-		return fmt.Errorf("%w: it is not initialised", ErrFenced)
 	}
-	return nil
+	return t.barred
 }
 
 func (t *saramaTransactor) InDoubt() bool { return t.doubt.Load() }
@@ -258,7 +274,11 @@ func (t *saramaTransactor) abandon(ctx context.Context) error {
 	t.p.abandon(fmt.Errorf("%w: it was given up", ErrAbortable))
 	cut := t.d.clock.AfterFunc(abortGrace, t.cut)
 	defer cut.Stop()
-	return t.flush(ctx)
+	err := t.flush(ctx)
+	if err != nil {
+		t.cut() // whoever comes next need not wait for the same
+	}
+	return err
 }
 
 // cut ends the connections of requests that are under way.

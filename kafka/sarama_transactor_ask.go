@@ -18,6 +18,7 @@ const errTransactionAbortable sarama.KError = 120
 const (
 	concurrentPause = time.Millisecond
 	concurrentTries = 50 // then the waits grow
+	concurrentMax   = 50 * time.Millisecond
 )
 
 // fencing reports whether a code says that producer id and epoch are not, or
@@ -30,6 +31,12 @@ func fencing(e sarama.KError) bool {
 	}
 	return false
 }
+
+// passingError is a code that counts as trouble that passes in the place
+// where it came. It does not unwrap, so that nobody takes it for a decision.
+type passingError struct{ code sarama.KError }
+
+func (e passingError) Error() string { return e.code.Error() }
 
 // txnError types what ended a step of a transaction: ErrFenced, ErrClosed,
 // the context's error, or else ErrAbortable.
@@ -69,8 +76,10 @@ func (t *saramaTransactor) ask(s txnScope, c coordinator, f func(*sarama.Broker)
 	}
 	sent, answered := false, false
 	err = c.conns.do(s.hard, addr, func(b *sarama.Broker) error {
-		if s.soft.Err() != nil {
-			return nil // it waited for its turn for too long
+		select {
+		case <-s.soft.Done(): // it waited for its turn for too long
+			return nil
+		default:
 		}
 		failed := f(b)
 		answered = failed == nil
@@ -114,13 +123,14 @@ func (t *saramaTransactor) persist(s txnScope, what string, try func() error) er
 		if !retriable(err) {
 			return err
 		}
-		var stopped error
-		if errors.Is(err, sarama.ErrConcurrentTransactions) && quick < concurrentTries {
-			stopped = t.d.clock.Sleep(s.soft, concurrentPause)
-		} else {
-			stopped = b.wait(s.soft, err)
+		pause := concurrentPause
+		if busy := errors.Is(err, sarama.ErrConcurrentTransactions); !busy || quick >= concurrentTries {
+			pause = b.failed(err)
+			if busy {
+				pause = min(pause, concurrentMax)
+			}
 		}
-		if stopped != nil {
+		if t.d.clock.Sleep(s.soft, pause) != nil {
 			return fmt.Errorf("%w (last: %w)", context.Cause(s.soft), err)
 		}
 	}

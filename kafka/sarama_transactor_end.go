@@ -27,7 +27,7 @@ func (t *saramaTransactor) end(ctx context.Context, commit bool) error {
 	switch {
 	case !t.begun && !commit:
 		return nil
-	case !t.begun, !t.valid:
+	case !t.begun || commit && t.barred != nil:
 		return t.refused()
 	case t.ending.maybe && t.ending.commit != commit:
 		return fmt.Errorf("%w: the other end was asked for before", ErrOutcomeUnknown)
@@ -36,15 +36,20 @@ func (t *saramaTransactor) end(ctx context.Context, commit bool) error {
 		return err
 	}
 	if t.isOpen() == closedTxn {
-		t.begun = false
+		t.done()
 		return nil
 	}
 	if err := t.sendEnd(s, commit); err != nil {
 		return t.endError(err, commit)
 	}
+	t.done()
+	return nil
+}
+
+// done notes that the transaction has ended.
+func (t *saramaTransactor) done() {
 	t.begun = false
 	t.settled()
-	return nil
 }
 
 // prepare waits until nothing is under way, and sees whether a commit may be
@@ -88,14 +93,14 @@ func (t *saramaTransactor) sendEnd(s txnScope, commit bool) error {
 			t.ending = ending{maybe: true, commit: commit}
 		}
 		if answer.Err == sarama.ErrUnknown || answer.Err == sarama.ErrTransactionCoordinatorFenced {
-			return fmt.Errorf("ending: %v", answer.Err) // without the code it counts as trouble that passes
+			return passingError{answer.Err}
 		}
 		return t.step(answer.Err)
 	})
 }
 
 // endUncertain reports whether a coordinator that answers so may have
-// written the end all the same: it says so, too, when it does not know
+// written an end, or what opens a transaction, all the same: it says so, too, when it does not know
 // whether its log has taken it, and a successor may find it there.
 func endUncertain(e sarama.KError) bool {
 	switch e {
@@ -115,8 +120,7 @@ func (t *saramaTransactor) endError(err error, commit bool) error {
 	case commit:
 		return txnError(err)
 	case code == sarama.ErrInvalidTxnState && decided && t.isOpen() == maybeOpen:
-		t.begun = false // what would have opened it never arrived
-		t.settled()
+		t.done() // what would have opened it never arrived
 		return nil
 	}
 	return fencedOr(err)

@@ -73,6 +73,6 @@ func (t *saramaTransactor) readInit(code sarama.KError, own bool) error {
 		return fmt.Errorf("%w (%w)", ErrFenced, code)
 	}
 	// Who takes over is never fenced: somebody else did so at the same
-	// moment. Without the code it counts as trouble that passes.
-	return fmt.Errorf("taking over: %v", code)
+	// moment.
+	return passingError{code}
 }

@@ -52,6 +52,9 @@ func (t *saramaTransactor) enlist(s txnScope, group string) error {
 			return err
 		}
 		t.moved(t.ofID(), answer.Err)
+		if endUncertain(answer.Err) {
+			t.opened(maybeOpen)
+		}
 		return t.step(answer.Err)
 	})
 	if err == nil {

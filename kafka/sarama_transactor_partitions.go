@@ -92,6 +92,9 @@ func (t *saramaTransactor) readPartitions(answer *sarama.AddPartitionsToTxnRespo
 			if !retriableCode(code) {
 				return nil, fmt.Errorf("%s: %w", tp, t.step(code))
 			}
+			if endUncertain(code) {
+				t.opened(maybeOpen)
+			}
 			later = kerror(code)
 		}
 	}

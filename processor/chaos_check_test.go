@@ -38,7 +38,7 @@ func (c *chaos) offsets() {
 // heal ends all trouble and lets everything catch up.
 func (c *chaos) heal() {
 	c.m.set("calm", 0)
-	c.note("heal")
+	c.notef("heal")
 	for range 3 {
 		for _, nd := range c.nodes {
 			if nd.paused {

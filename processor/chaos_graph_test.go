@@ -34,7 +34,7 @@ type complaints struct {
 	all []string // guarded by mu
 }
 
-func (c *complaints) add(format string, a ...any) {
+func (c *complaints) addf(format string, a ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = append(c.all, fmt.Sprintf(format, a...))
@@ -52,7 +52,6 @@ type node struct {
 	name   string
 	disk   storage.Builder
 	p      *processor.Processor
-	v      []interface{ Ready() bool }
 	tally  *view.View[string]
 	sum    *view.View[int64]
 	visits *processor.Visits[*seenRows]
@@ -98,7 +97,7 @@ func (nd *node) tallyEdges(c *complaints) []processor.Edge {
 			}
 			if ctx.Offset() > last {
 				if v != count+1 && ctx.Failed() == nil {
-					c.add("%s: order %d of key %s at %d meets a count of %d up to %d", nd.name, v, ctx.Key(), ctx.Offset(), count, last)
+					c.addf("%s: order %d of key %s at %d meets a count of %d up to %d", nd.name, v, ctx.Key(), ctx.Offset(), count, last)
 				}
 				n.Set(ctx, fmt.Sprintf("%d:%d", ctx.Offset(), v))
 			}
@@ -129,7 +128,7 @@ func (nd *node) sumEdges(c *complaints, first bool) []processor.Edge {
 	return []processor.Edge{m, ledger, price, name, nd.visits, processor.Input(changes, func(ctx *processor.Context, v int64) error {
 		highest, _ := m.Get(ctx)
 		if v > highest+1 && ctx.Failed() == nil {
-			c.add("%s: change %d of key %s at %s/%d@%d follows %d", nd.name, v, ctx.Key(), ctx.Topic(), ctx.Partition(), ctx.Offset(), highest)
+			c.addf("%s: change %d of key %s at %s/%d@%d follows %d", nd.name, v, ctx.Key(), ctx.Topic(), ctx.Partition(), ctx.Offset(), highest)
 		}
 		if v > highest {
 			m.Set(ctx, v)
@@ -137,7 +136,7 @@ func (nd *node) sumEdges(c *complaints, first bool) []processor.Edge {
 		p, _ := price.Get(ctx)
 		ledger.Set(ctx, fmt.Sprintf("%s/%d", ctx.Key(), v), p)
 		if _, ok := name.Get(ctx, ctx.Key()); !ok && ctx.Failed() == nil {
-			c.add("%s: lookup has no %s", nd.name, ctx.Key())
+			c.addf("%s: lookup has no %s", nd.name, ctx.Key())
 		}
 		return nil
 	})}

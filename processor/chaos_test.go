@@ -123,7 +123,7 @@ func (c *chaos) run() {
 	c.check()
 }
 
-func (c *chaos) note(format string, a ...any) {
+func (c *chaos) notef(format string, a ...any) {
 	s := c.tt.Now().Format("04:05.000 ") + fmt.Sprintf(format, a...)
 	c.steps = append(append(c.steps, c.m.happened()...), s)
 	if *chaosShow {
@@ -134,7 +134,7 @@ func (c *chaos) note(format string, a ...any) {
 // add starts an instance.
 func (c *chaos) add(name, group string) {
 	nd := &node{name: name, disk: storage.Memory()}
-	c.note("start %s", name)
+	c.notef("start %s", name)
 	nd.Instance = c.tt.Start(name, nd.build(group, c.terms, c.c))
 	c.nodes = append(c.nodes, nd)
 }
@@ -158,11 +158,11 @@ func (c *chaos) step() {
 		c.pause(nd)
 	case n < 17 && c.m.stalls:
 		group := []string{"tally", "sum"}[c.rnd.IntN(2)]
-		c.note("expel %s from %s", nd.name, group)
+		c.notef("expel %s from %s", nd.name, group)
 		c.tt.Expel(group, nd.Instance)
 	case n < 18:
 		group := []string{"tally", "sum"}[c.rnd.IntN(2)]
-		c.note("rebalance %s", group)
+		c.notef("rebalance %s", group)
 		c.tt.Rebalance(group)
 	default:
 		c.compact()
@@ -189,7 +189,7 @@ func (c *chaos) mishaps() {
 }
 
 func (c *chaos) send(n int) {
-	c.note("send %d", n)
+	c.notef("send %d", n)
 	for range n {
 		k := key(c.rnd.IntN(chaosKeys))
 		c.sent[k]++
@@ -201,24 +201,24 @@ func (c *chaos) send(n int) {
 }
 
 func (c *chaos) advance(d time.Duration) {
-	c.note("advance %s", d)
+	c.notef("advance %s", d)
 	c.tt.Advance(d)
 }
 
 func (c *chaos) crash(nd *node) {
-	c.note("crash %s", nd.name)
+	c.notef("crash %s", nd.name)
 	nd.paused = false
 	nd.Crash()
 }
 
 func (c *chaos) pause(nd *node) {
 	if nd.paused {
-		c.note("resume %s", nd.name)
+		c.notef("resume %s", nd.name)
 		nd.Resume()
 		nd.paused = false
 		return
 	}
-	c.note("pause %s", nd.name)
+	c.notef("pause %s", nd.name)
 	c.tt.Settle()
 	nd.Pause()
 	nd.paused = !nd.Crashed()
@@ -227,12 +227,12 @@ func (c *chaos) pause(nd *node) {
 // restart starts an instance again, perhaps with an empty disk.
 func (c *chaos) restart(nd *node) {
 	if nd.paused {
-		c.note("resume %s", nd.name)
+		c.notef("resume %s", nd.name)
 		nd.Resume()
 		nd.paused = false
 	}
 	empty := c.rnd.IntN(3) == 0
-	c.note("restart %s, empty %t", nd.name, empty)
+	c.notef("restart %s, empty %t", nd.name, empty)
 	if !nd.Crashed() {
 		if err := nd.Stop(); err != nil && !expected(err) {
 			c.t.Errorf("stop of %s: %v", nd.name, err)
@@ -271,7 +271,7 @@ func (c *chaos) revive(nd *node) {
 func (c *chaos) compact() {
 	for _, topic := range []string{"tally-table", "sum-table", "tally-seen-changelog", "sum-ledger-changelog", "prices"} {
 		if c.rnd.IntN(2) == 0 && c.exists(topic) {
-			c.note("compact %s", topic)
+			c.notef("compact %s", topic)
 			c.tt.Compact(topic)
 		}
 	}

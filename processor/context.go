@@ -10,7 +10,8 @@ import (
 
 // Context is what a callback knows of the record at hand, and what handles
 // act through. It is valid on the callback's goroutine until the callback
-// returns; using it afterwards fails the processor with a typed error.
+// returns; using it afterwards fails the processor with ErrInactive, or acts
+// on the record that is being processed by then.
 //
 // It is a context.Context too, which lives as long as the task does: what a
 // library keeps of it stays valid, and it ends when the partition is taken

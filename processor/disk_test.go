@@ -138,7 +138,7 @@ func TestRestoreLargerThanATransactionOfTheStore(t *testing.T) {
 	for name, test := range map[string]struct {
 		rows  int
 		value []byte
-	}{"250,000 tiny rows": {250_000, []byte("v")}, "40 rows of 1 MB": {40, big}} {
+	}{"150,000 tiny rows": {150_000, []byte("v")}, "40 rows of 1 MB": {40, big}} {
 		t.Run(name, func(t *testing.T) {
 			tt := tester.New(t, tester.WithPartitions(1))
 			tester.Input(tt, words)

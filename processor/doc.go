@@ -43,6 +43,11 @@
 // them already. A callback is made repeatable by keeping the last offset in
 // its row.
 //
+// A process that stood still for longer than its session may still send what
+// it had handed over, over rows of the partition's next owner. The owner
+// notices with its next commit and writes its rows again; where none follows
+// the older row stays. Transactions will rule that out.
+//
 // # Duties of the one who runs it
 //
 //  1. Topics that the group does not own (inputs, joined and looked up tables,

@@ -57,7 +57,9 @@ func WithObserver(o Observer) Option { return optionFunc(func(c *config) { c.obs
 
 // WithMiddleware adds a function that runs around every callback. It calls
 // next, once, with the context that it got or one made of it by Context.With,
-// and returns its error or another. The first one added is the outermost.
+// and returns its error or another. The first one added is the outermost. The
+// record succeeds if the outermost returns nil: one that swallows the error of
+// next keeps what the callback did before it.
 func WithMiddleware(m func(ctx *Context, next func(*Context) error) error) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, m) })
 }

@@ -111,7 +111,7 @@ func applyEmit(ctx *Context, e *task.Emission, topic string, opts []reka.EmitOpt
 	}
 	if e.Partition = o.Partition; e.Partition < -1 {
 		ctx.rec.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: topic, Partition: e.Partition}, Offset: -1,
-			Key: bytes.Clone(e.Key), Err: fmt.Errorf("emit: %w: a negative partition", kafka.ErrUnknownTopic)})
+			Key: bytes.Clone(e.Key), Err: fmt.Errorf("emit: %w: partition %d", kafka.ErrUnknownTopic, e.Partition)})
 		return false
 	}
 	for _, h := range o.Headers {

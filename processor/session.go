@@ -293,17 +293,7 @@ func (s *session) giveBack() {
 	}
 	if s.member != nil {
 		if s.joined && !s.p.cfg.stay {
-			ctx, cancel := context.WithCancel(context.Background())
-			patience := leaveTimeout
-			if s.timedOut {
-				patience = lateLeaveTimeout
-			}
-			late := s.p.client.Driver().Clock().AfterFunc(patience, cancel)
-			if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
-				s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
-			}
-			late.Stop()
-			cancel()
+			s.leave()
 		}
 		s.closeQuietly("member", s.member.Close)
 	}
@@ -332,6 +322,21 @@ func (s *session) giveBack() {
 		s.closeQuietly("store", s.store.Close)
 	}
 	s.release()
+}
+
+// leave leaves the group, so that others need not wait for the session's end.
+func (s *session) leave() {
+	patience := leaveTimeout
+	if s.timedOut {
+		patience = lateLeaveTimeout
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	late := s.p.client.Driver().Clock().AfterFunc(patience, cancel)
+	defer late.Stop()
+	if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
+		s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
+	}
 }
 
 // awaitStuck gives a task that did not end in time a last moment: everything

@@ -122,13 +122,13 @@ func TestCallbacksWaitForTablesThatAreStillLoading(t *testing.T) {
 		return []processor.Edge{join, lookup, out, processor.Input(words, func(ctx *processor.Context, _ string) error {
 			_, joined := join.Get(ctx)
 			_, found := lookup.Get(ctx, ctx.Key())
-			out.Emit(ctx, ctx.Key(), fmt.Sprint(joined, found))
+			out.Emit(ctx, ctx.Key(), fmt.Sprint(joined, ", ", found))
 			return nil
 		})}
 	})
 	equal(t, "answers while the tables load", out.Len(), 0)
 	tt.Advance(time.Minute)
-	if got, want := out.Values(), slices.Repeat([]string{"true true"}, 10); !slices.Equal(got, want) {
+	if got, want := out.Values(), slices.Repeat([]string{"true, true"}, 10); !slices.Equal(got, want) {
 		t.Errorf("answers %q, want %q", got, want)
 	}
 }

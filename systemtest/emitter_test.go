@@ -147,7 +147,8 @@ func TestEmitterRecoversFromRecordsThatFailedInAnOutage(t *testing.T) {
 	c := b.client(t)
 	topic := unique(t, "numbers")
 	b.topics(t, c, 1, topic)
-	e := newEmitter(t, c, topic, emitter.WithDeliveryTimeout(time.Second))
+	// Longer than the longest pause between two tries to reach the brokers.
+	e := newEmitter(t, c, topic, emitter.WithDeliveryTimeout(5*time.Second))
 	results := func(from, to int64) (out []*emitter.Result) {
 		for n := from; n < to; n++ {
 			out = append(out, emitNumber(t, e, "k", n))

@@ -51,13 +51,23 @@ func committedOf(t *testing.T, c *kafka.Client, group, topic string, partitions 
 	return out
 }
 
-// relay copies a topic to another; before says when a record may go.
-func relay(t *testing.T, c *kafka.Client, group, from, to string, before func(*processor.Context), opts ...processor.Option) *processor.Processor {
+// relay is a processor that copies a topic to another and keeps the last value
+// of each key.
+type relay struct {
+	group, from, to string
+	before          func(*processor.Context) // called for each record
+}
+
+func newRelay(t *testing.T, before func(*processor.Context)) relay {
+	return relay{group: unique(t, "group"), from: unique(t, "in"), to: unique(t, "out"), before: before}
+}
+
+func (r relay) processor(t *testing.T, c *kafka.Client, opts ...processor.Option) *processor.Processor {
 	t.Helper()
-	out := processor.Output(reka.NewStream(to, codec.Bytes()))
-	st := processor.Persist(reka.GroupTable(group, codec.Bytes()))
-	g, err := processor.NewGraph(group, st, out, processor.Input(reka.NewStream(from, codec.Bytes()), func(ctx *processor.Context, v []byte) error {
-		before(ctx)
+	out := processor.Output(reka.NewStream(r.to, codec.Bytes()))
+	st := processor.Persist(reka.GroupTable(r.group, codec.Bytes()))
+	g, err := processor.NewGraph(r.group, st, out, processor.Input(reka.NewStream(r.from, codec.Bytes()), func(ctx *processor.Context, v []byte) error {
+		r.before(ctx)
 		st.Set(ctx, v)
 		out.Emit(ctx, ctx.Key(), v)
 		return nil
@@ -77,19 +87,19 @@ func relay(t *testing.T, c *kafka.Client, group, from, to string, before func(*p
 func TestStopWithOpenEmitsAndWithoutBrokersEndsInTime(t *testing.T) {
 	b := onFake(t)
 	c := b.client(t)
-	in, out, group := unique(t, "in"), unique(t, "out"), unique(t, "group")
-	b.topics(t, c, 1, in, out)
-	l := newLoad(t, c, in)
 	var seen, held atomic.Int64
 	gate := make(chan struct{})
-	r := launch(t, relay(t, b.client(t), group, in, out, func(*processor.Context) {
+	relay := newRelay(t, func(*processor.Context) {
 		if seen.Add(1) > 50 {
 			held.Add(1)
 			<-gate
 		}
-	}, processor.WithStopTimeout(2*time.Second)))
+	})
+	b.topics(t, c, 1, relay.from, relay.to)
+	l := newLoad(t, c, relay.from)
+	r := launch(t, relay.processor(t, b.client(t), processor.WithStopTimeout(2*time.Second)))
 	l.emit(t, 50)
-	until(t, func() bool { return committedOf(t, c, group, in, 1)[0] == 50 }, func() string { return "the first fifty are not committed" })
+	until(t, func() bool { return committedOf(t, c, relay.group, relay.from, 1)[0] == 50 }, func() string { return "the first fifty are not committed" })
 	l.emit(t, 100)
 	until(t, func() bool { return held.Load() == 1 }, func() string { return "the others do not come" })
 	b.outage(t, func() {
@@ -104,7 +114,7 @@ func TestStopWithOpenEmitsAndWithoutBrokersEndsInTime(t *testing.T) {
 			t.Errorf("Run took %v to end", took)
 		}
 	})
-	if got := committedOf(t, c, group, in, 1)[0]; got != 50 {
+	if got := committedOf(t, c, relay.group, relay.from, 1)[0]; got != 50 {
 		t.Errorf("committed offset %d, want 50", got)
 	}
 }
@@ -114,21 +124,22 @@ func TestStopWithOpenEmitsAndWithoutBrokersEndsInTime(t *testing.T) {
 func TestBlockedCallbackHoldsRebalanceAndStopNoLongerThanItself(t *testing.T) {
 	b := onFake(t)
 	c := b.client(t)
-	in, out, group := unique(t, "in"), unique(t, "out"), unique(t, "group")
-	b.topics(t, c, 4, in, out)
-	goroutines := runtime.NumGoroutine()
-	opts := []processor.Option{processor.WithHeartbeatInterval(100 * time.Millisecond), processor.WithSessionTimeout(6 * time.Second)}
 	var blocks atomic.Int64
 	gate := make(chan struct{})
-	own := b.client(t)
-	first := launch(t, relay(t, own, group, in, out, func(*processor.Context) {
+	relay := newRelay(t, func(*processor.Context) {
 		blocks.Add(1)
 		<-gate
-	}, opts...))
-	l := newLoad(t, c, in)
+	})
+	b.topics(t, c, 4, relay.from, relay.to)
+	goroutines := runtime.NumGoroutine()
+	opts := []processor.Option{processor.WithHeartbeatInterval(100 * time.Millisecond), processor.WithSessionTimeout(6 * time.Second)}
+	own := b.client(t)
+	first := launch(t, relay.processor(t, own, opts...))
+	l := newLoad(t, c, relay.from)
 	l.emit(t, 40)
 	until(t, func() bool { return blocks.Load() == 4 }, func() string { return "not all partitions are in a callback" })
-	other := relay(t, b.client(t), group, in, out, func(*processor.Context) {}, opts...)
+	relay.before = func(*processor.Context) {}
+	other := relay.processor(t, b.client(t), opts...)
 	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- other.Run(ctx) }() // waited for below
@@ -145,7 +156,7 @@ func TestBlockedCallbackHoldsRebalanceAndStopNoLongerThanItself(t *testing.T) {
 	start := time.Now()
 	until(t, func() bool {
 		sum := int64(0)
-		for _, o := range committedOf(t, c, group, in, 4) {
+		for _, o := range committedOf(t, c, relay.group, relay.from, 4) {
 			sum += o
 		}
 		return sum == 40

@@ -83,47 +83,46 @@ func has(t *testing.T, v *view.View[int64], key string, want int64) {
 }
 
 func TestViewAnswersWhileTheBrokersAreAwayAndItsStateTells(t *testing.T) {
-	onBoth(t, true, func(t *testing.T, b broker) {
-		c := b.client(t)
-		table := reka.NewTable(unique(t, "table"), codec.Int64())
-		b.topics(t, c, 2, table.Name())
-		emitAll(t, c, table, map[string]int64{"a": 1})
-		var s states
-		v, stop := runView(t, c, table, view.WithStorage(storage.Memory()),
-			view.WithProbeInterval(200*time.Millisecond), view.WithStateObserver(s.note))
-		defer func() { _ = stop() }()
-		has(t, v, "a", 1)
-		b.outage(t, func() {
-			for end := time.Now().Add(4 * time.Second); time.Now().Before(end); moment(t, 20*time.Millisecond) {
-				if got, ok, err := v.Get("a"); got != 1 || !ok || err != nil {
-					t.Fatalf("Get while the brokers are away: %d, %v, %v", got, ok, err)
-				}
-				rows := 0
-				for _, err := range v.All() {
-					if err != nil {
-						t.Fatalf("scan while the brokers are away: %v", err)
-					}
-					rows++
-				}
-				if rows != 1 {
-					t.Fatalf("a scan while the brokers are away has %d rows", rows)
-				}
+	b := onFake(t)
+	c := b.client(t)
+	table := reka.NewTable(unique(t, "table"), codec.Int64())
+	b.topics(t, c, 2, table.Name())
+	emitAll(t, c, table, map[string]int64{"a": 1})
+	var s states
+	v, stop := runView(t, c, table, view.WithStorage(storage.Memory()),
+		view.WithProbeInterval(200*time.Millisecond), view.WithStateObserver(s.note))
+	defer func() { _ = stop() }()
+	has(t, v, "a", 1)
+	b.outage(t, func() {
+		for end := time.Now().Add(4 * time.Second); time.Now().Before(end); moment(t, 20*time.Millisecond) {
+			if got, ok, err := v.Get("a"); got != 1 || !ok || err != nil {
+				t.Fatalf("Get while the brokers are away: %d, %v, %v", got, ok, err)
 			}
-			if v.State() != view.Connecting || !v.Ready() {
-				t.Errorf("state %v, ready %v, want connecting and ready", v.State(), v.Ready())
+			rows := 0
+			for _, err := range v.All() {
+				if err != nil {
+					t.Fatalf("scan while the brokers are away: %v", err)
+				}
+				rows++
 			}
-		})
-		emitAll(t, c, table, map[string]int64{"a": 2})
-		has(t, v, "a", 2)
-		until(t, func() bool { return v.State() == view.Ready }, func() string { return fmt.Sprint("state ", v.State()) })
-		if err := stop(); err != nil {
-			t.Errorf("Run: %v", err)
+			if rows != 1 {
+				t.Fatalf("a scan while the brokers are away has %d rows", rows)
+			}
 		}
-		want := []view.State{view.Connecting, view.Ready, view.Connecting, view.Ready}
-		if got := s.seen(); !slices.Equal(got[:min(len(got), 4)], want) || len(got) > 5 { // and idle
-			t.Errorf("states %v, want %v", got, want)
+		if v.State() != view.Connecting || !v.Ready() {
+			t.Errorf("state %v, ready %v, want connecting and ready", v.State(), v.Ready())
 		}
 	})
+	emitAll(t, c, table, map[string]int64{"a": 2})
+	has(t, v, "a", 2)
+	until(t, func() bool { return v.State() == view.Ready }, func() string { return fmt.Sprint("state ", v.State()) })
+	if err := stop(); err != nil {
+		t.Errorf("Run: %v", err)
+	}
+	want := []view.State{view.Connecting, view.Ready, view.Connecting, view.Ready}
+	if got := s.seen(); !slices.Equal(got[:min(len(got), 4)], want) || len(got) > 5 { // and idle
+		t.Errorf("states %v, want %v", got, want)
+	}
 }
 
 func TestViewStartedWithoutBrokersHasItsLocalCopy(t *testing.T) {

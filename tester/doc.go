@@ -31,14 +31,18 @@
 //
 //  1. deliver to a follower all that waits for it, within its budget; the
 //     lowest topic, partition and age of the follower first;
-//  2. one step of a consumer group, by name of the group: hand over one
+//  2. write one marker of a transaction that was decided: in order of the
+//     decisions, in one transaction by topic and partition, groups last;
+//  3. one step of a consumer group, by name of the group: hand over one
 //     answer or notice, or complete a join;
-//  3. fire a timer that is due by the virtual clock;
-//  4. fire the Linger that was armed first: nothing more is coming;
-//  5. if Advance asked for it, move the clock to the next timer.
+//  4. fire a timer that is due by the virtual clock;
+//  5. fire the Linger that was armed first: nothing more is coming;
+//  6. if Advance asked for it, move the clock to the next timer.
 //
 // When nothing is left the world has settled. Producing and all requests but
-// those of groups take effect at once, in the goroutine that makes them.
+// those of groups take effect at once, in the goroutine that makes them. What
+// a transaction waits for (markers of the one before, pending offsets) it
+// waits for without time passing.
 //
 // The pump acts while the test is inside Settle, or anything that settles.
 // Between such calls the world is held, so that what the test does next does
@@ -52,7 +56,10 @@
 //
 // An incarnation, one life of an instance, is alive, perhaps paused, and ends
 // closed or dead. A group is Empty, PreparingRebalance, CompletingRebalance
-// or Stable, as on a broker. A timer is armed, fired or stopped.
+// or Stable, as on a broker. A transactional id goes from Empty to Ongoing with
+// the first partition or group that is added; an EndTxn, a timeout or an
+// InitProducerID makes that PrepareCommit or PrepareAbort, the last marker
+// CompleteCommit or CompleteAbort. A timer is armed, fired or stopped.
 //
 // # Invariants
 //
@@ -61,7 +68,8 @@
 //   - Callbacks are called without locks. world.mu guards all state and is
 //     held for moments only; fetcher.delivering is taken before it.
 //   - Once an incarnation is dead nothing that it does reaches a topic, a
-//     group or its storage, and no callback but a Done with ErrClosed and
+//     group or its storage, but for requests of transactions that were on
+//     their way (Delay, Late), and no callback but a Done with ErrClosed and
 //     hurried timers reaches it.
 //   - Who wakes a parked goroutine counts it as running before.
 //   - Settling never moves the clock. Only Advance does, and Stop, whose

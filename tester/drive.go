@@ -48,8 +48,9 @@ func (w *world) drive() bool {
 // may be about to act.
 const patientNaps = 12
 
-// rest is called when there was nothing to do at all.
-func (w *world) rest(naps int) {
+// rest is called when there was nothing to do at all. It reports whether it
+// let time pass.
+func (w *world) rest(naps int) (passed bool) {
 	w.mu.Lock()
 	if w.timeRuns == 0 {
 		if w.running.Load() <= w.starting.Load() && !w.pending() && !w.mayWork() {
@@ -60,17 +61,18 @@ func (w *world) rest(naps int) {
 		if idle {
 			<-w.kick
 		}
-		return
+		return false
 	}
 	if naps >= patientNaps {
 		if t := w.clock.takeNext(); t != nil {
 			w.mu.Unlock()
 			t.f()
-			return
+			return true
 		}
 	}
 	w.mu.Unlock()
 	w.nap(naps)
+	return false
 }
 
 // mayWork reports whether a request waits that drive would answer. mu is

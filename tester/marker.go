@@ -75,11 +75,15 @@ func (w *world) writeMarker(m *marker) {
 	m.c.marked(m.commit)
 }
 
-// endSpan writes a transaction's control record to a partition. mu is held.
+// endSpan writes a transaction's control record to a partition. It tells the
+// leader the producer's epoch, in which numbers begin at 0. mu is held.
 func (w *world) endSpan(c *coordination, l *partitionLog, commit bool) {
 	if s := c.spans[l]; s != nil {
 		s.aborted = !commit
 		l.spans = slices.DeleteFunc(l.spans, func(x *span) bool { return x == s })
+	}
+	if s, known := l.sequences[c]; !known || s.epoch != c.epoch {
+		l.note(c, sequence{epoch: c.epoch})
 	}
 	w.appendControl(l)
 }
@@ -105,11 +109,15 @@ func (l *partitionLog) receive(c *coordination, epoch int32, number int64) (agai
 	case number > s.next:
 		return false, errSequence
 	}
+	l.note(c, sequence{epoch, number + 1})
+	return false, nil
+}
+
+func (l *partitionLog) note(c *coordination, s sequence) {
 	if l.sequences == nil {
 		l.sequences = map[*coordination]sequence{}
 	}
-	l.sequences[c] = sequence{epoch, number + 1}
-	return false, nil
+	l.sequences[c] = s
 }
 
 // span returns that of the ongoing transaction in a partition, which begins

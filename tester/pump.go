@@ -50,8 +50,9 @@ func (w *world) pump() {
 			naps = 0
 			continue
 		}
-		naps++
-		w.rest(naps)
+		if naps++; w.rest(naps) {
+			naps = 0
+		}
 	}
 }
 

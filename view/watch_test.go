@@ -180,6 +180,10 @@ func TestReadersWhileRowsChangeConcurrentSafe(t *testing.T) {
 					t.Errorf("Get(%s): %v, %v", key, ok, err)
 					return
 				}
+				if ok, err := s.v.Has(key); !ok || err != nil {
+					t.Errorf("Has(%s): %v, %v", key, ok, err)
+					return
+				}
 				if i%20 != 0 {
 					continue
 				}

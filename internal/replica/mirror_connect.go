@@ -181,7 +181,7 @@ func (r *mirrorRun) dial() {
 func (r *mirrorRun) unreachable(err error) {
 	now := r.m.clock.Now()
 	r.connected = false
-	if kafka.Permanent(err) || errors.Is(err, kafka.ErrClosed) {
+	if kafka.Permanent(err) || errors.Is(err, kafka.ErrInvalidTopic) || errors.Is(err, kafka.ErrClosed) {
 		r.fail(err)
 		return
 	}
@@ -195,7 +195,10 @@ func (r *mirrorRun) unreachable(err error) {
 		}
 	}
 	r.tries++
-	if r.tries&(r.tries-1) == 0 { // the 1st, 2nd, 4th …
+	// A topic that is missing at first is often about to be created, by the
+	// processor beside a view for one.
+	expected := r.tries == 1 && errors.Is(err, kafka.ErrUnknownTopic)
+	if r.tries&(r.tries-1) == 0 && !expected { // the 1st, 2nd, 4th …
 		r.m.log.Warn("table topic cannot be followed, will go on trying", zap.Error(err), zap.Int("tries", r.tries))
 	}
 	r.connect(r.pause)

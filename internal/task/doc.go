@@ -43,6 +43,20 @@
 //  4. Positions in a committed epoch cover finished records only.
 //  5. The store's position is never ahead of the committed epoch's changelog
 //     position (package replica keeps the order on disk).
-//  6. Nothing is written for a task after it was dropped: the lane asks
-//     before each step, and checks the member's lease when it sends.
+//  6. Nothing is handed to the producer for a task that was dropped or whose
+//     member's lease is over: the task asks before records, outputs and seals,
+//     the lane before each step. Offsets are committed in the generation
+//     adopted last, which is adopted only when what it does not give to this
+//     member is dropped.
+//  7. A task that is dropped fails nobody: what a callback returns after its
+//     context has ended ends no processor.
+//
+// # What remains without transactions
+//
+// A write that was handed over while the lease stood can arrive when the next
+// owner has written already: the process, or the network, stood still in
+// between. The owner sees a gap in its changelog with its next epoch and
+// writes its own rows of it again. If it writes nothing more to that partition
+// before it loses it, or dies in between, the older row stays the last one,
+// and what was counted into the newer one is lost. Only transactions help.
 package task

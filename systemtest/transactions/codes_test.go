@@ -100,6 +100,7 @@ var transcripts = []transcript{
 }
 
 func TestEachCodeLeadsToItsOutcome(t *testing.T) {
+	t.Parallel()
 	for _, tr := range transcripts {
 		for _, code := range tr.codes {
 			t.Run(fmt.Sprintf("%s %d %s", tr.step, code.Code, code.Message), func(t *testing.T) {
@@ -196,6 +197,7 @@ func (tr transcript) runInit(r *rig, code *kerr.Error) {
 }
 
 func TestAnAbortEndsWithEachCode(t *testing.T) {
+	t.Parallel()
 	codes := map[*kerr.Error]error{
 		kerr.ConcurrentTransactions: nil, kerr.CoordinatorLoadInProgress: nil, kerr.CoordinatorNotAvailable: nil, kerr.NotCoordinator: nil,
 		kerr.UnknownServerError: nil, kerr.RequestTimedOut: nil,
@@ -243,4 +245,43 @@ func TestOnePartitionIsRefusedAndTheOthersAreWritten(t *testing.T) {
 	}
 	r.commit()
 	r.verify()
+}
+
+// A coordinator may be busy with the transaction before for long.
+func TestConcurrentTransactionsAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	for _, key := range []kmsg.Key{kmsg.InitProducerID, kmsg.AddPartitionsToTxn, kmsg.AddOffsetsToTxn, kmsg.EndTxn, kmsg.Produce} {
+		t.Run(key.Name(), func(t *testing.T) {
+			t.Parallel()
+			r := onFake(t, 1)
+			r.commit()
+			fault := r.fake.Fault(kfake.Fault{Keys: []kmsg.Key{key}, Err: kerr.ConcurrentTransactions, Count: 55})
+			r.init(false)
+			r.commit()
+			if hits := fault.Hits(); key != kmsg.Produce && hits != 55 {
+				t.Errorf("asked %d times more, want 55", hits)
+			}
+			if r.tx.InDoubt() {
+				t.Error("in doubt, but each request was answered")
+			}
+			r.verify()
+		})
+	}
+}
+
+// Right after a commit a transaction needs one request for all its
+// partitions, in most cases.
+func TestPartitionsAreAddedTogether(t *testing.T) {
+	r := onFake(t, 1)
+	r.commit()
+	before := r.wire.count(addPartitionsKey)
+	const n = 50
+	for range n {
+		r.commit()
+	}
+	if got := r.wire.count(addPartitionsKey) - before; got > 2*n {
+		t.Errorf("%d requests for %d transactions of %d partitions", got, n, partitions)
+	} else {
+		t.Logf("%d requests for %d transactions of %d partitions", got, n, partitions)
+	}
 }

@@ -18,8 +18,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// real returns the brokers of a real Kafka.
-func real(t *testing.T) []string {
+// realBrokers returns the addresses of a real Kafka.
+func realBrokers(t *testing.T) []string {
 	t.Helper()
 	if *address != "" {
 		return []string{*address}

@@ -2,10 +2,12 @@ package transactions
 
 import (
 	"errors"
+	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/systemtest/realkafka"
 )
 
 func TestTransactionsGoOnWhileCoordinatorsAndLeadersMove(t *testing.T) {
@@ -75,6 +77,36 @@ func TestNothingIsSentWhileBrokersAreAway(t *testing.T) {
 	}
 	r.fake.Restart(t)
 	r.init(true)
+	r.commit()
+	r.verify()
+}
+
+// Each of three nodes is killed in the middle of a transaction, with the
+// coordinators and leaders that it has, and comes back later.
+func TestTransactionsGoOnWhileNodesDie(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs three nodes")
+	}
+	c := realkafka.Start(t, realkafka.Config{Nodes: 3})
+	r := newRig(t, c.Brokers())
+	rnd := rand.New(rand.NewPCG(*seed, 0))
+	outcomes := map[string]int{}
+	rounds := func(n int) {
+		for range n {
+			outcomes[r.round(rnd, func() {})]++
+		}
+	}
+	for node := range 3 {
+		rounds(4)
+		outcomes[r.round(rnd, func() { c.Kill(t, node) })]++
+		rounds(4)
+		c.Restart(t, node)
+		rounds(4)
+	}
+	t.Log(outcomes)
+	if r.tx.InDoubt() {
+		r.initAnyhow(true)
+	}
 	r.commit()
 	r.verify()
 }

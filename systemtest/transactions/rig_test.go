@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/systemtest/fakekafka"
@@ -31,12 +32,13 @@ type rig struct {
 	want    []string // what is committed
 	mark    int64    // the committed offset
 	n       int
+	faults  []*kfake.FaultHandle
 }
 
 // onBoth runs a scenario on the fake cluster and on real Kafka.
 func onBoth(t *testing.T, scenario func(*testing.T, *rig)) {
 	t.Run("fake", func(t *testing.T) { scenario(t, onFake(t, 1)) })
-	t.Run("real", func(t *testing.T) { scenario(t, newRig(t, real(t))) })
+	t.Run("real", func(t *testing.T) { scenario(t, newRig(t, realBrokers(t))) })
 }
 
 func onFake(t *testing.T, brokers int) *rig {
@@ -206,7 +208,15 @@ func (r *rig) verify() {
 	if !slices.Equal(got, r.want) {
 		r.t.Errorf("committed records\n got %v\nwant %v", got, r.want)
 	}
-	m, err := c.Driver().NewMember(kafka.MemberConfig{
+	if o := r.committedOffset(); o.Offset != r.mark || r.mark >= 0 && o.Metadata != fmt.Sprint("m", r.mark) {
+		r.t.Errorf("committed offset %d %q, want %d", o.Offset, o.Metadata, r.mark)
+	}
+}
+
+// committedOffset is the group's, when no transaction is open.
+func (r *rig) committedOffset() kafka.CommittedOffset {
+	r.t.Helper()
+	m, err := r.newClient(nil).Driver().NewMember(kafka.MemberConfig{
 		Group: r.topic, Protocol: "none", Lost: func(error) {}, Assigned: func(kafka.Assignment) {},
 		Subscribe: func() kafka.Subscription { return kafka.Subscription{} },
 		Plan:      func(context.Context, []kafka.GroupMember) (map[string]kafka.Share, error) { return nil, nil },
@@ -218,9 +228,7 @@ func (r *rig) verify() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if o := offsets[0]; o.Offset != r.mark || r.mark >= 0 && o.Metadata != fmt.Sprint("m", r.mark) {
-		r.t.Errorf("committed offset %d %q, want %d", o.Offset, o.Metadata, r.mark)
-	}
+	return offsets[0]
 }
 
 // read returns the committed records, and fails if a transaction is open.

@@ -201,7 +201,7 @@ func TestOffsetsOfAStrangerAreRefused(t *testing.T) {
 }
 
 func TestARefusedOffsetBreaksTheTransaction(t *testing.T) {
-	r := newRig(t, real(t)) // the fake cluster takes metadata of any size
+	r := newRig(t, realBrokers(t)) // the fake cluster takes metadata of any size
 	r.tx.Begin()
 	offsets := []kafka.CommittedOffset{
 		{TopicPartition: kafka.TopicPartition{Topic: r.topic}, Offset: 1},

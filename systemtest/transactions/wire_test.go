@@ -3,6 +3,7 @@ package transactions
 import (
 	"encoding/binary"
 	"errors"
+	"io"
 	"net"
 	"sync"
 	"time"
@@ -74,21 +75,31 @@ func (w *wire) deliver(r *rule) error {
 	if len(held) == 0 {
 		return errors.New("nothing was held back")
 	}
-	for _, h := range held {
-		if _, err := h.conn.Write(h.bytes); err != nil {
-			return err
-		}
-		if err := h.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-			return err
-		}
-		if _, err := h.conn.Read(make([]byte, 4)); err != nil {
-			return err
-		}
-		if err := h.conn.Close(); err != nil {
+	for _, h := range held { // some may share a connection
+		if err := h.arrive(); err != nil {
 			return err
 		}
 	}
+	for _, h := range held {
+		_ = h.conn.Close() // maybe again
+	}
 	return nil
+}
+
+// arrive sends the request and waits for its answer.
+func (h heldRequest) arrive() error {
+	if err := h.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		return err
+	}
+	if _, err := h.conn.Write(h.bytes); err != nil {
+		return err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(h.conn, size[:]); err != nil {
+		return err
+	}
+	_, err := io.CopyN(io.Discard, h.conn, int64(binary.BigEndian.Uint32(size[:])))
+	return err
 }
 
 // count returns how many requests of a kind were written.
