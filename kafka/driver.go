@@ -30,8 +30,12 @@ type Driver interface {
 	NewFetcher(FetcherConfig) (Fetcher, error)
 
 	// NewProducer returns an idempotent Producer with connections of its
-	// own. (A transactional one will stand beside it.)
+	// own.
 	NewProducer(ProducerConfig) (Producer, error)
+
+	// NewTransactor returns a Transactor with connections of its own.
+	// ErrUnsupported if the protocol version that is set has no transactions.
+	NewTransactor(TransactorConfig) (Transactor, error)
 
 	// NewMember returns a member of a consumer group that has not joined.
 	NewMember(MemberConfig) (Member, error)

@@ -20,5 +20,5 @@ func ExampleNewClient() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer client.Close()
+	log.Print(client.Partitioner()) // emitters, processors and views are built on the client
 }

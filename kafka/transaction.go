@@ -64,13 +64,16 @@ type Transactor interface {
 	// aborted.
 	Offsets(ctx context.Context, by Committer, offsets []CommittedOffset) error
 
-	// End commits or aborts. It waits for what was produced. Without
-	// anything written it does nothing. A commit is refused with
-	// ErrAbortable if something that was produced failed.
+	// End commits or aborts. It waits for what was produced; an abort gives
+	// up what is queued at once and what was sent after a second, and is in
+	// doubt then. Without anything written since Begin it does nothing. A
+	// commit is refused with ErrAbortable if something failed that was
+	// produced, or an offset. After an unknown outcome the contrary end is
+	// refused until Init.
 	End(ctx context.Context, commit bool) error
 
 	// InDoubt reports whether a request of the last transaction was never
-	// answered.
+	// answered, or a sequence number was lost: only a new epoch helps then.
 	InDoubt() bool
 
 	// Close fails what is under way with ErrClosed and waits. It does not

@@ -273,38 +273,17 @@ const (
 // giveBack ends everything that prepare and the loop have started, in the
 // order in which it depends on each other.
 func (s *session) giveBack() {
-	var stuck []*slot
 	for _, t := range []kafka.Timer{s.stopTimer, s.overdue} {
 		if t != nil {
 			t.Stop()
 		}
 	}
-	if s.timedOut {
-		for _, sl := range s.slots {
-			if sl.task != nil {
-				sl.task.Close(true)
-				stuck = append(stuck, sl)
-			}
-		}
-	}
+	stuck := s.abandon()
 	s.cancel()
 	if s.lane != nil {
 		s.lane.Close()
 	}
-	if s.member != nil {
-		if s.joined && !s.p.cfg.stay {
-			s.leave()
-		}
-		s.closeQuietly("member", s.member.Close)
-	}
-	for _, f := range []kafka.Fetcher{s.fetcher, s.restorer} {
-		if f != nil {
-			s.closeQuietly("fetcher", f.Close)
-		}
-	}
-	if s.producer != nil {
-		s.closeQuietly("producer", s.producer.Close)
-	}
+	s.closeConnections()
 	for _, sl := range stuck {
 		s.awaitStuck(sl)
 	}
@@ -322,6 +301,39 @@ func (s *session) giveBack() {
 		s.closeQuietly("store", s.store.Close)
 	}
 	s.release()
+}
+
+// abandon drops the tasks that were not drained in time, and returns them.
+func (s *session) abandon() (stuck []*slot) {
+	if !s.timedOut {
+		return nil
+	}
+	for _, sl := range s.slots {
+		if sl.task != nil {
+			sl.task.Close(true)
+			stuck = append(stuck, sl)
+		}
+	}
+	return stuck
+}
+
+// closeConnections leaves the group and ends everything that talks to
+// brokers.
+func (s *session) closeConnections() {
+	if s.member != nil {
+		if s.joined && !s.p.cfg.stay {
+			s.leave()
+		}
+		s.closeQuietly("member", s.member.Close)
+	}
+	for _, f := range []kafka.Fetcher{s.fetcher, s.restorer} {
+		if f != nil {
+			s.closeQuietly("fetcher", f.Close)
+		}
+	}
+	if s.producer != nil {
+		s.closeQuietly("producer", s.producer.Close)
+	}
 }
 
 // leave leaves the group, so that others need not wait for the session's end.

@@ -33,7 +33,8 @@ func (p *Processor) checkTopics(ctx context.Context) (topology, error) {
 	}
 	for _, name := range external {
 		if _, ok := t.topics[name]; !ok {
-			return t, &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: name, Partition: -1}, Offset: -1, Err: kafka.ErrUnknownTopic}
+			return t, &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: name, Partition: -1}, Offset: -1,
+				Err: fmt.Errorf("%w: the graph %s it, so it must exist (see kafka.Client.EnsureTopics)", kafka.ErrUnknownTopic, use(g, name))}
 		}
 	}
 	if t.partitions, err = p.copartitioned(t.topics, internal); err != nil {
@@ -111,6 +112,31 @@ func (p *Processor) copartitioned(topics map[string]kafka.Topic, internal []inte
 		return 0, fmt.Errorf("the loop is the only input: nothing says how many partitions it has")
 	}
 	return e.Counts[0], nil
+}
+
+// use says what a graph does with a topic.
+func use(g *graph.Graph, topic string) string {
+	for _, in := range g.Inputs {
+		if in.Topic == topic {
+			return "reads"
+		}
+	}
+	for _, j := range g.Joins {
+		if j.Topic == topic {
+			return "joins"
+		}
+	}
+	for _, l := range g.Lookups {
+		if l.Topic == topic {
+			return "looks up"
+		}
+	}
+	for _, o := range g.Outputs {
+		if o.Topic == topic {
+			return "emits to"
+		}
+	}
+	return "sends dead letters to"
 }
 
 // internalTopic is a topic that belongs to the group.

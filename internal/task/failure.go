@@ -26,14 +26,15 @@ func (e *DecodeError) Error() string { return "decode: " + e.Err.Error() }
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// PanicError is a panic of user code.
+// PanicError is a panic of user code. The stack is not part of its text: it
+// is logged, and is here for whoever wants it.
 type PanicError struct {
 	Value any
 	Stack []byte
 }
 
-// Error returns the panic's value and stack.
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
+// Error returns the panic's value.
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
@@ -226,6 +227,14 @@ func (t *Task) misuse(err error) {
 func (t *Task) note(what string, err error) {
 	t.noted++
 	if n := t.noted; n <= 10 || n&(n-1) == 0 {
-		t.env.Log.Warn(what, zap.String("group", t.env.Graph.Group), zap.Int("failures", n), zap.Error(err))
+		t.env.Log.Warn(what, zap.String("group", t.env.Graph.Group), zap.Int("failures", n), zap.Error(err), stackOf(err))
 	}
+}
+
+// stackOf is the stack of a panic as a field of a log line.
+func stackOf(err error) zap.Field {
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		return zap.ByteString("stack", p.Stack)
+	}
+	return zap.Skip()
 }

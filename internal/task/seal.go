@@ -187,7 +187,9 @@ func (t *Task) flushEnded(f *flushed) {
 	if f.err != nil {
 		f.store.broken = true
 		t.fail(&StoreError{Store: f.store.name(), Err: f.err})
-		t.env.Log.Error("flush failed", zap.String("store", f.store.name()), zap.Int32("partition", t.partition), zap.Error(f.err))
+		if !errors.Is(f.err, storage.ErrClosed) { // closed under us: who did that knows
+			t.env.Log.Error("flush failed", zap.String("store", f.store.name()), zap.Int32("partition", t.partition), zap.Error(f.err))
+		}
 		return
 	}
 	if t.state < stateClosing {

@@ -483,5 +483,8 @@ func (t *Task) fail(err error) {
 		t.env.Log.Info("a task that was given up failed", zap.Error(t.failed))
 		return
 	}
+	if _, ok := errors.AsType[*PanicError](err); ok {
+		t.env.Log.Error("a callback panicked", zap.String("group", t.env.Graph.Group), zap.Error(t.failed), stackOf(err))
+	}
 	t.event(Failed, t.failed)
 }

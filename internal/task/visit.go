@@ -2,6 +2,7 @@ package task
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/rekastream/reka/kafka"
@@ -89,8 +90,12 @@ func (t *Task) beginVisit(v *Visit) {
 }
 
 func (t *Task) abortVisits() {
+	err := ErrVisitAborted
+	if t.failed != nil {
+		err = fmt.Errorf("%w: %w", ErrVisitAborted, t.failed)
+	}
 	for _, v := range append(t.visits, t.visited...) {
-		v.finish(ErrVisitAborted)
+		v.finish(err)
 	}
 	t.visits, t.visited = nil, nil
 }
@@ -112,9 +117,8 @@ func (t *Task) endVisits(epoch uint64) {
 func (t *Task) visitSome() int {
 	v := t.visits[0]
 	p := v.place[t]
-	if len(p.keys) == 0 && !t.nextKeys(p) {
-		t.visits = t.visits[1:]
-		return 1
+	if len(p.keys) == 0 {
+		t.nextKeys(p)
 	}
 	v.mu.Lock()
 	cancelled := v.cancelled
@@ -150,7 +154,7 @@ func (t *Task) visitSome() int {
 }
 
 // nextKeys reads the keys after the last one visited.
-func (t *Task) nextKeys(p *visitPlace) bool {
+func (t *Task) nextKeys(p *visitPlace) {
 	rng := storage.Range{}
 	if p.begun {
 		rng.From = append(append([]byte{}, p.after...), 0)
@@ -159,27 +163,24 @@ func (t *Task) nextKeys(p *visitPlace) bool {
 	for row, err := range t.stores[0].table.Scan(rng) {
 		if err != nil {
 			t.fail(&StoreError{Store: t.stores[0].name(), Err: err})
-			return true
+			return
 		}
 		p.keys = append(p.keys, append([]byte{}, row.Key...))
 		if len(p.keys) == visitKeys {
-			return true
+			return
 		}
 	}
 	p.done = true
-	return true
 }
 
-// visitKey runs the visitor for one key. A failure follows the policy of the
-// process phase as far as it makes sense: fail, or skip.
+// visitKey runs the visitor for one key. A failure ends the processor.
 func (t *Task) visitKey(v *Visit, key []byte) bool {
 	r := &kafka.Record{Key: key, Offset: -1, Timestamp: t.env.Clock.Now().UnixMilli()}
 	t.rec.begin(nil, r, r.Timestamp)
 	t.rec.arg = v.Arg
 	if err := t.call(t.env.Visitors[v.Visitor]); err != nil {
 		t.rec.void()
-		t.fail(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: t.env.Graph.Group + " visitor " + t.env.Graph.Visitors[v.Visitor], Partition: t.partition},
-			Offset: -1, Key: key, Err: err})
+		t.fail(fmt.Errorf("visitor %q at key %s: %w", t.env.Graph.Visitors[v.Visitor], kafka.QuoteKey(key), err))
 		return false
 	}
 	t.rec.keep()

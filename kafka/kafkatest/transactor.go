@@ -33,13 +33,7 @@ type transactor struct {
 // initialised. It is closed with the test.
 func newTransactor(t *testing.T, d kafka.Driver, cfg kafka.TransactorConfig) *transactor {
 	t.Helper()
-	td, ok := d.(interface {
-		NewTransactor(cfg kafka.TransactorConfig) (kafka.Transactor, error)
-	})
-	if !ok {
-		t.Skip("the driver has no transactions")
-	}
-	x, err := td.NewTransactor(cfg)
+	x, err := d.NewTransactor(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 var transactorFenceCases = []testCase{
 	{"a second owner aborts the first one's transaction and fences it", testFenceSecond},
+	{"a fenced owner cannot renew its epoch", testFenceRenew},
 	{"an owner renews its epoch and keeps the id", testFenceOwn},
 	{"a renewal aborts the own open transaction", testFenceOwnOpen},
 	{"the transaction of a dead writer holds readers until its id is taken over", testFenceDead},

@@ -15,6 +15,7 @@ var transactorOffsetsCases = []testCase{
 	{"offsets alone are a transaction", testTxnOffsetsAlone},
 	{"an abort drops offsets", testTxnOffsetsAbort},
 	{"pending offsets are waited for, or the old ones answered", testTxnOffsetsPending},
+	{"pending offsets hold back their own partitions only", testTxnOffsetsOthers},
 	{"a stale generation is refused and can be aborted", testTxnOffsetsStale},
 	{"an unknown member is refused and can be aborted", testTxnOffsetsUnknown},
 	{"an instance id of another member is refused", testTxnOffsetsInstance},

@@ -4,8 +4,10 @@ import "github.com/rekastream/reka/kafka/kafkatest"
 
 // Lacks says what the fake cluster does differently from real brokers.
 var Lacks = map[kafkatest.Capability]string{
-	kafkatest.TopicNameChecks: "the fake cluster takes any topic name",
-	kafkatest.RecordChecks:    "the fake cluster takes records without a key everywhere",
-	kafkatest.MetadataLimit:   "the fake cluster takes commit metadata of any size",
-	kafkatest.StableLogStart:  "compaction in the fake cluster moves the log start to the first surviving batch",
+	kafkatest.TopicNameChecks:    "the fake cluster takes any topic name",
+	kafkatest.RecordChecks:       "the fake cluster takes records without a key everywhere",
+	kafkatest.MetadataLimit:      "the fake cluster takes commit metadata of any size",
+	kafkatest.InitFencing:        "the fake cluster takes any epoch at initialisation",
+	kafkatest.PendingByPartition: "pending offsets of one partition make all of the group unstable in the fake cluster",
+	kafkatest.StableLogStart:     "compaction in the fake cluster moves the log start to the first surviving batch",
 }
