@@ -26,6 +26,7 @@ type incarnation struct {
 
 	// Guarded by world.mu.
 	dead, paused, closed bool
+	queue                []*runner          // that have not begun
 	cancel               context.CancelFunc // ends the runners; nil before they run
 	members              []*member
 	producers            []*producer

@@ -8,10 +8,13 @@ import (
 )
 
 // runner is a reka.Runner of an incarnation. It counts as running until it
-// is first seen parked: by then what it started counts for itself.
+// is first seen parked: by then what it started counts for itself. The runners
+// of an incarnation begin one after the other, each when the one before it has
+// parked, so that a start is the same every time.
 type runner struct {
-	inc *incarnation
-	r   reka.Runner
+	inc  *incarnation
+	r    reka.Runner
+	turn chan struct{} // closed when it may begin
 
 	goroutine int64 // guarded by world.mu; 0 before it runs
 }
@@ -27,13 +30,12 @@ func (inc *incarnation) run(rs []reka.Runner) {
 	}
 	wrapped := make([]reka.Runner, len(rs))
 	for i, r := range rs {
-		x := &runner{inc: inc, r: r}
+		x := &runner{inc: inc, r: r, turn: make(chan struct{})}
 		wrapped[i] = x
 		inc.all = append(inc.all, x)
-		w.runners = append(w.runners, x)
-		w.starting.Add(1)
-		w.running.Add(1)
+		inc.queue = append(inc.queue, x)
 	}
+	w.nextRunner(inc)
 	w.mu.Unlock()
 	go func() { // ends with the runners; whoever ends the instance waits
 		inc.err = reka.Run(ctx, wrapped...)
@@ -48,18 +50,44 @@ func (x *runner) Run(ctx context.Context) error {
 	w.mu.Lock()
 	x.goroutine = goroutine()
 	w.mu.Unlock()
-	err := x.r.Run(ctx)
+	select {
+	case <-x.turn:
+	case <-ctx.Done():
+	}
+	err := x.r.Run(ctx) // with an ended context too: it must end by itself then
 	if err != nil {
 		x.inc.failed.Store(true)
 	}
 	w.mu.Lock()
-	if i := slices.Index(w.runners, x); i >= 0 {
-		w.runners = slices.Delete(w.runners, i, i+1)
-		w.started(1)
-	}
+	w.begun(x)
 	w.mu.Unlock()
 	w.wake()
 	return err
+}
+
+// begun takes a runner off the counts and lets the next one begin. mu is
+// held.
+func (w *world) begun(x *runner) {
+	i := slices.Index(w.runners, x)
+	if i < 0 {
+		return
+	}
+	w.runners = slices.Delete(w.runners, i, i+1)
+	w.started(1)
+	w.nextRunner(x.inc)
+}
+
+// nextRunner gives the next runner of an incarnation its turn. mu is held.
+func (w *world) nextRunner(inc *incarnation) {
+	if len(inc.queue) == 0 {
+		return
+	}
+	x := inc.queue[0]
+	inc.queue = inc.queue[1:]
+	w.runners = append(w.runners, x)
+	w.starting.Add(1)
+	w.running.Add(1)
+	close(x.turn)
 }
 
 // runnersRest reports whether the goroutines of all runners wait or have
@@ -102,10 +130,7 @@ func (w *world) releaseStarted() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, x := range all {
-		if i := slices.Index(w.runners, x); i >= 0 {
-			w.runners = slices.Delete(w.runners, i, i+1)
-			w.started(1)
-		}
+		w.begun(x)
 	}
 	return true
 }
