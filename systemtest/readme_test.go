@@ -92,12 +92,12 @@ func readmeProgram(t *testing.T, root string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, ok := strings.Cut(string(text), "```go\n// main.go\n")
+	_, rest, ok := strings.Cut(string(text), "```go\n// main.go")
 	program, _, end := strings.Cut(rest, "```")
 	if !ok || !end {
 		t.Fatal("the README has no program")
 	}
-	return program
+	return "// main.go" + program
 }
 
 func freeAddress(t *testing.T) string {
