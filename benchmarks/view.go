@@ -148,6 +148,10 @@ func (w *wave) write(n int) error {
 	return nil
 }
 
+// waveRecords bounds what is written at once after a stall: batches of more
+// would be refused.
+const waveRecords = 5_000
+
 // flow writes perSecond records a second until ctx ends.
 func (w *wave) flow(ctx context.Context, perSecond int) error {
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -155,8 +159,11 @@ func (w *wave) flow(ctx context.Context, perSecond int) error {
 	began, first := time.Now(), w.next
 	for {
 		if n := int(time.Since(began).Seconds()*float64(perSecond)) - (w.next - first); n > 0 {
-			if err := w.write(n); err != nil {
+			if err := w.write(min(n, waveRecords)); err != nil {
 				return err
+			}
+			if n > waveRecords && ctx.Err() == nil {
+				continue // catches up
 			}
 		}
 		select {
