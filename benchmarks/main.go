@@ -48,7 +48,7 @@ func parse(args []string) (options, error) {
 	f.IntVar(&o.partitions, "partitions", 6, "partitions of all topics")
 	f.DurationVar(&o.length, "length", 0, "length of a latency run and of a View.Get run (default 8s, with -short 4s)")
 	f.DurationVar(&o.duration, "duration", 8*time.Minute, "length of -heap; it compares the heap after a quarter of it with that at the end")
-	f.IntVar(&o.rate, "rate", 50_000, "records a second of -heap")
+	f.IntVar(&o.rate, "rate", 20_000, "records a second of -heap")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the last run of Reka to this file")
 	f.BoolVar(&o.strict, "strict", false, "fail if a figure misses its target")
 	if err := f.Parse(args); err != nil {
