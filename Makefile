@@ -53,6 +53,24 @@ bench: ## Compare with raw loops on real Kafka; prints a table with ratios.
 bench-heap: ## Watch the heap over eight minutes of load.
 	@cd benchmarks && go run . -heap $(ARGS)
 
+# A soak of three real Kafka nodes: kills, pauses, full disks and broken
+# connections for MINUTES, after a schedule that SEED makes. The last line is
+# the verdict. FAULTS chooses kinds of faults by commas, DIR keeps the logs.
+SEED ?= 1
+MINUTES ?= 10
+GUARANTEE ?= exactly-once
+PROCESSES ?= 3
+RATE ?= 300
+KEYS ?= 120
+GAP ?= 2500ms
+FAULTS ?=
+DIR ?=
+
+.PHONY: soak
+soak: ## Soak the engine on three Kafka nodes under faults: SEED=7 MINUTES=10 GUARANTEE=exactly-once|at-least-once|none.
+	@(cd systemtest && go build -o ../bin/soak ./soak/run) && bin/soak -seed '$(SEED)' -minutes '$(MINUTES)' -guarantee '$(GUARANTEE)' \
+		-processes '$(PROCESSES)' -rate '$(RATE)' -keys '$(KEYS)' -gap '$(GAP)' -faults '$(FAULTS)' -dir '$(DIR)'
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for FUZZTIME (20s) each.
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \

@@ -110,9 +110,11 @@ type Follow struct {
 	// Deliver receives the batches in order, from a goroutine of the
 	// fetcher. The batch belongs to the receiver, who releases it when it is
 	// processed. The last one of a failed partition has Err set:
-	// ErrOffsetOutOfRange (as *OffsetOutOfRangeError), ErrUnknownTopic (told
-	// by the broker for longer than metadata may be stale), ErrTopicChanged,
-	// ErrNotAuthorized, or ErrCorrupt.
+	// ErrOffsetOutOfRange (as *OffsetOutOfRangeError; as *TruncatedError if
+	// what was delivered before was lost by an unclean election, and the log
+	// has grown again), ErrUnknownTopic (told by the broker for longer than
+	// metadata may be stale), ErrTopicChanged, ErrNotAuthorized, or
+	// ErrCorrupt.
 	Deliver func(*Batch)
 }
 
@@ -331,6 +333,60 @@ type Admin interface {
 	// Group describes a consumer group. An unknown one has no members and
 	// state "Dead".
 	Group(ctx context.Context, name string) (Group, error)
+
+	// Writers tells who has a transaction open in partitions: whose end is
+	// not yet written there, whether it was decided or not, and whether its
+	// writer lives or not. They are what holds back the last stable offset.
+	// Partitions without any are left out of the answer; the writers of one
+	// come by their Start. ErrUnknownTopic if one of the partitions does not
+	// exist, ErrNotAuthorized without the right to read it, ErrUnsupported
+	// from brokers that are too old to tell (before 3.0).
+	Writers(ctx context.Context, partitions ...TopicPartition) (map[TopicPartition][]Writer, error)
+
+	// GroupWriters tells who has offsets of a group pending in a transaction.
+	// The brokers know it of the partition of their own topic in which the
+	// group's offsets are, so there may be writers among them that concern
+	// another group of the same partition. The errors are those of Writers,
+	// for that topic, which principals often may not read; ErrUnknownTopic
+	// also where a cluster has none.
+	GroupWriters(ctx context.Context, group string) ([]Writer, error)
+
+	// EpochEnd asks the leader of a partition about one of the leader epochs
+	// in its log. It returns the newest epoch that is not newer than
+	// leaderEpoch and in the log, and where the log goes on in a newer one:
+	// the end of the log if there is no newer one. An epoch older than all
+	// in the log ends where the log begins; of one newer than all the leader
+	// knows nothing, and both are -1.
+	//
+	// A position whose record before it had leaderEpoch, or any epoch between
+	// that and the leader's of that time, stands in the same log still if
+	// end >= position; else the log was cut below it, and what stands there
+	// now, if anything, is something else.
+	//
+	// NewestEpoch asks for the leader's own, and the end of its log. The
+	// errors are ErrUnknownTopic, ErrNotAuthorized and ErrUnsupported.
+	EpochEnd(ctx context.Context, tp TopicPartition, leaderEpoch int32) (epoch int32, end int64, err error)
+}
+
+// NewestEpoch stands for the epoch of a partition's leader.
+const NewestEpoch int32 = -1
+
+// Writer is somebody with an open transaction in a partition.
+type Writer struct {
+	// TransactionalID is empty where no coordinator tells: it does not know
+	// the producer (any more), is just moving, or may not say it to this
+	// principal.
+	TransactionalID string
+
+	ProducerID int64
+	// ProducerEpoch is the one that the writer had when it wrote to the
+	// partition last; its transactional id may have a newer one by now.
+	ProducerEpoch int32
+
+	// Start is the offset of the transaction's first record in the
+	// partition, -1 if unknown. In the answer of GroupWriters it has no
+	// meaning outside of the brokers.
+	Start int64
 }
 
 // Mark names a position in a log.

@@ -24,7 +24,7 @@ var (
 	ErrInvalidTopic = errors.New("invalid topic")
 	// ErrTopicChanged: another topic stands behind the name.
 	ErrTopicChanged = errors.New("topic was deleted and created again")
-	// ErrOffsetOutOfRange: see OffsetOutOfRangeError.
+	// ErrOffsetOutOfRange: see OffsetOutOfRangeError and TruncatedError.
 	ErrOffsetOutOfRange = errors.New("offset out of range")
 	// ErrCorrupt: a batch fails its checksum or cannot be decoded.
 	ErrCorrupt = errors.New("corrupt batch")
@@ -110,6 +110,23 @@ func (e *OffsetOutOfRangeError) Error() string {
 
 // Is makes the error an ErrOffsetOutOfRange.
 func (e *OffsetOutOfRangeError) Is(target error) bool { return target == ErrOffsetOutOfRange }
+
+// TruncatedError says that a log was cut off below a position from which it
+// was read: what had been read from End on was lost, and something else stands
+// there. It is an ErrOffsetOutOfRange.
+type TruncatedError struct {
+	OffsetOutOfRangeError
+	End int64
+}
+
+// Error names the position, where the log was cut, and the log's bounds.
+func (e *TruncatedError) Error() string {
+	return fmt.Sprintf("%s: offset %d was read up to, and the log was cut off at %d since: log holds [%d, %d)",
+		e.TopicPartition, e.Position, e.End, e.LogStart, e.HighWatermark)
+}
+
+// Unwrap returns the error as one of an offset out of range.
+func (e *TruncatedError) Unwrap() error { return &e.OffsetOutOfRangeError }
 
 // Permanent reports whether err is a decision that waiting does not change:
 // credentials, rights, a fenced instance id or a group of another kind.

@@ -77,8 +77,9 @@ type Batch struct {
 	// record where control or aborted records followed.
 	Position int64
 
-	// LeaderEpoch is the leader epoch of the last record batch, -1 if
-	// unknown.
+	// LeaderEpoch is the leader epoch of everything that the batch passed
+	// over: where the epoch changes another Batch begins. It is -1 if nothing
+	// was passed over but what compaction removed, or the log has none.
 	LeaderEpoch int32
 
 	// HighWatermark, LastStable and LogStart are the partition's marks as of

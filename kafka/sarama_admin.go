@@ -16,15 +16,19 @@ const adminTimeout = 15 * time.Second
 // saramaAdmin is the driver's Admin. All its state is in conns and in the
 // driver's metadata, so it may be used from any goroutine.
 type saramaAdmin struct {
-	d     *saramaDriver
-	conns *conns
+	d       *saramaDriver
+	conns   *conns
+	inspect *conns // for what only newer brokers know, and what sarama does not
 }
 
 func newSaramaAdmin(d *saramaDriver) *saramaAdmin {
-	return &saramaAdmin{d: d, conns: d.newConns("admin").patient(adminTimeout)}
+	return &saramaAdmin{d: d, conns: d.newConns("admin").patient(adminTimeout), inspect: d.newConns("inspection").inspecting()}
 }
 
-func (a *saramaAdmin) close() { a.conns.close() }
+func (a *saramaAdmin) close() {
+	a.conns.close()
+	a.inspect.close()
+}
 
 func (a *saramaAdmin) Topics(ctx context.Context, names ...string) (map[string]Topic, error) {
 	topics := make(map[string]Topic, len(names))

@@ -23,14 +23,17 @@ func (a *saramaAdmin) Offsets(ctx context.Context, at Mark, partitions ...TopicP
 			return nil, fmt.Errorf("offsets: unknown mark %d", at)
 		}
 	}
-	err := a.onLeaders(ctx, "asking for offsets", partitions, func(b *sarama.Broker, asked []TopicPartition) (map[TopicPartition]sarama.KError, error) {
+	err := a.onLeaders(ctx, "asking for offsets", partitions, func(addr string, asked []TopicPartition) (map[TopicPartition]sarama.KError, error) {
 		req := sarama.NewOffsetRequest(a.d.cfg.Version)
 		req.IsolationLevel = isolation
 		for _, tp := range asked {
 			req.AddBlock(tp.Topic, tp.Partition, timestamp, 1)
 		}
-		answer, err := b.GetAvailableOffsets(req)
-		if err != nil {
+		var answer *sarama.OffsetResponse
+		if err := a.conns.do(ctx, addr, func(b *sarama.Broker) (err error) {
+			answer, err = b.GetAvailableOffsets(req)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		codes := map[TopicPartition]sarama.KError{}
@@ -71,7 +74,7 @@ func (a *saramaAdmin) DeleteRecords(ctx context.Context, before map[TopicPartiti
 	for tp := range before {
 		partitions = append(partitions, tp)
 	}
-	return a.onLeaders(ctx, "deleting records", partitions, func(b *sarama.Broker, asked []TopicPartition) (map[TopicPartition]sarama.KError, error) {
+	return a.onLeaders(ctx, "deleting records", partitions, func(addr string, asked []TopicPartition) (map[TopicPartition]sarama.KError, error) {
 		req := &sarama.DeleteRecordsRequest{Version: 1, Topics: map[string]*sarama.DeleteRecordsRequestTopic{}, Timeout: adminTimeout}
 		for _, tp := range asked {
 			if req.Topics[tp.Topic] == nil {
@@ -79,8 +82,11 @@ func (a *saramaAdmin) DeleteRecords(ctx context.Context, before map[TopicPartiti
 			}
 			req.Topics[tp.Topic].PartitionOffsets[tp.Partition] = before[tp]
 		}
-		answer, err := b.DeleteRecords(req)
-		if err != nil {
+		var answer *sarama.DeleteRecordsResponse
+		if err := a.conns.do(ctx, addr, func(b *sarama.Broker) (err error) {
+			answer, err = b.DeleteRecords(req)
+			return err
+		}); err != nil {
 			return nil, err
 		}
 		codes := map[TopicPartition]sarama.KError{}
@@ -95,7 +101,7 @@ func (a *saramaAdmin) DeleteRecords(ctx context.Context, before map[TopicPartiti
 
 // leaderCall asks one broker about some of its partitions and returns what
 // the broker said of each.
-type leaderCall func(b *sarama.Broker, asked []TopicPartition) (map[TopicPartition]sarama.KError, error)
+type leaderCall func(addr string, asked []TopicPartition) (map[TopicPartition]sarama.KError, error)
 
 // onLeaders runs call with the leader of each partition and repeats it for
 // those whose leader moved or is away. The error joins those of partitions.
@@ -114,11 +120,7 @@ func (a *saramaAdmin) onLeaders(ctx context.Context, what string, partitions []T
 		left = nil
 		var again []error
 		for addr, asked := range byLeader {
-			codes := map[TopicPartition]sarama.KError{}
-			err := a.conns.do(ctx, addr, func(b *sarama.Broker) (err error) {
-				codes, err = call(b, asked)
-				return err
-			})
+			codes, err := call(addr, asked)
 			if err != nil && !retriable(err) {
 				return err
 			}

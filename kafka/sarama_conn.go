@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,7 @@ import (
 type conns struct {
 	role string
 	cfg  *sarama.Config
+	bare bool // links keep what ask needs
 
 	mu     sync.Mutex
 	links  map[string]*link
@@ -56,6 +58,10 @@ func (c *conns) broker(ctx context.Context, addr string) (*sarama.Broker, error)
 // ends first the connection is cut, which ends f. After an error the
 // connection is dropped.
 func (c *conns) do(ctx context.Context, addr string, f func(*sarama.Broker) error) error {
+	return c.use(ctx, addr, func(l *link) error { return f(l.b) })
+}
+
+func (c *conns) use(ctx context.Context, addr string, f func(*link) error) error {
 	l, err := c.link(ctx, addr)
 	if err != nil {
 		return err
@@ -66,7 +72,7 @@ func (c *conns) do(ctx context.Context, addr string, f func(*sarama.Broker) erro
 		return context.Cause(ctx)
 	}
 	stop := context.AfterFunc(ctx, l.cut)
-	err = f(l.b)
+	err = f(l)
 	<-l.turn
 	if !stop() {
 		c.dropLink(addr, l)
@@ -116,6 +122,7 @@ func (c *conns) link(ctx context.Context, addr string) (*link, error) {
 	l := c.links[addr]
 	if l == nil {
 		l = newLink(addr)
+		l.bare = c.bare
 		c.links[addr] = l
 		c.wg.Go(func() { l.open(c.cfg) }) // ends when the connection stands or failed; close waits for it
 	}
@@ -170,13 +177,16 @@ type link struct {
 	b    *sarama.Broker
 	up   chan struct{} // closed when opening has ended
 	err  error         // why opening failed; written before up is closed
-	turn chan struct{} // holds a token while somebody is in do
+	turn chan struct{} // holds a token while somebody is in use
+	bare bool          // the link does TLS itself, see ask
 
 	ctx    context.Context // ends with cut
 	cancel context.CancelFunc
 
 	mu   sync.Mutex
-	conn net.Conn
+	conn net.Conn // what cut closes
+
+	wire net.Conn // what requests go over; written by open, read under turn
 }
 
 func newLink(addr string) *link {
@@ -189,6 +199,9 @@ func (l *link) open(cfg *sarama.Config) {
 	defer close(l.up)
 	own := *cfg // sarama writes into it
 	own.Net.Proxy.Enable, own.Net.Proxy.Dialer = true, &linkDialer{link: l, cfg: cfg}
+	if l.bare {
+		own.Net.TLS.Enable, own.Net.TLS.Config = false, nil
+	}
 	if l.err = l.b.Open(&own); l.err != nil {
 		return
 	}
@@ -248,7 +261,34 @@ func (d *linkDialer) Dial(network, addr string) (net.Conn, error) {
 	if err := d.link.keep(conn); err != nil {
 		return nil, err
 	}
+	if d.link.bare && d.cfg.Net.TLS.Enable {
+		if conn, err = d.secure(ctx, conn, addr); err != nil {
+			return nil, err
+		}
+	}
+	d.link.wire = conn
 	return conn, nil
+}
+
+// secure does what sarama does when it is told to use TLS.
+func (d *linkDialer) secure(ctx context.Context, conn net.Conn, addr string) (net.Conn, error) {
+	cfg := d.cfg.Net.TLS.Config.Clone()
+	if cfg == nil {
+		cfg = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if cfg.ServerName == "" {
+		host, _, err := net.SplitHostPort(addr)
+		if err != nil {
+			return nil, err
+		}
+		cfg.ServerName = host
+	}
+	secured := tls.Client(conn, cfg)
+	if err := secured.HandshakeContext(ctx); err != nil {
+		_ = conn.Close()
+		return nil, err
+	}
+	return secured, nil
 }
 
 func (d *linkDialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {

@@ -70,6 +70,7 @@ type following struct {
 	// owned by the holder of the following's place
 	position   int64
 	epoch      int32     // of the leader, for the broker to check
+	read       int32     // leader epoch of what was delivered last, -1: nothing
 	answered   bool      // a first batch was delivered
 	marks      marks     // of the last batch delivered
 	left       int       // budget when it was asked for
@@ -141,7 +142,7 @@ func newSaramaFetcher(d *saramaDriver, cfg FetcherConfig) (*saramaFetcher, error
 // Follow implements Fetcher.
 func (f *saramaFetcher) Follow(terms Follow) {
 	f.remove(terms.TopicPartition)
-	w := &following{Follow: terms, f: f, position: terms.Position, epoch: -1, expansion: 1.25}
+	w := &following{Follow: terms, f: f, position: terms.Position, epoch: -1, read: -1, expansion: 1.25}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -47,6 +48,9 @@ func (f *saramaFetcher) read(w *following, block *sarama.FetchResponseBlock, ask
 		limit = now.stable
 	}
 	moved := got.position > w.position
+	if w.read >= 0 && got.epoch > w.read && !f.sameLog(w, now) {
+		return
+	}
 	if !moved && w.position < limit && !f.passedOver(w, got, asked) {
 		return
 	}
@@ -61,10 +65,40 @@ func (f *saramaFetcher) read(w *following, block *sarama.FetchResponseBlock, ask
 		return
 	}
 	w.position, w.marks, w.answered = got.position, now, true
+	if moved && got.epoch >= 0 {
+		w.read = got.epoch
+	}
 	f.send(w, Batch{
 		TopicPartition: w.TopicPartition, Records: got.records, Position: got.position, LeaderEpoch: got.epoch,
 		HighWatermark: now.high, LastStable: now.stable, LogStart: now.start, Bytes: got.bytes,
 	})
+}
+
+// epochPatience is how long a following may keep its lane for a question about
+// an epoch.
+const epochPatience = 2 * time.Second
+
+// sameLog asks, where a new leader epoch begins in the log, whether the old
+// one ended behind what was delivered. If that was lost the following fails; if
+// nobody tells, the answer is dropped and asked for again later.
+func (f *saramaFetcher) sameLog(w *following, now marks) bool {
+	ctx, cancel := context.WithTimeout(f.ctx, epochPatience)
+	defer cancel()
+	_, end, err := f.d.admin.EpochEnd(ctx, w.TopicPartition, w.read)
+	switch {
+	case errors.Is(err, ErrUnsupported), errors.Is(err, ErrNotAuthorized):
+		return true
+	case err != nil:
+		f.stray(w)
+		return false
+	case end >= w.position:
+		return true
+	}
+	w.marks = now
+	f.fail(w, &TruncatedError{End: end, OffsetOutOfRangeError: OffsetOutOfRangeError{
+		TopicPartition: w.TopicPartition, Position: w.position, LogStart: now.start, HighWatermark: now.high,
+	}})
+	return false
 }
 
 // passedOver handles an answer that brought nothing of w although there is

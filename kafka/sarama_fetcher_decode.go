@@ -15,14 +15,14 @@ import (
 type decoded struct {
 	records  []Record
 	position int64 // after it; where decoding failed, if it did
-	epoch    int32 // leader epoch of the last record batch, -1 if there is none
+	epoch    int32 // leader epoch of the record batches, which is one; -1 if there is none
 	bytes    int
 	cut      bool // record batches were left because the budget is used up
 	partial  bool // the first record batch was cut off by the broker
 }
 
 // decodeBlock takes the records from position on out of an answer, whole
-// record batches until they are left bytes or more. With committed it leaves
+// record batches of one leader epoch until they are left bytes or more. With committed it leaves
 // out aborted transactions; control records it leaves out always.
 func decodeBlock(block *sarama.FetchResponseBlock, position int64, committed bool, left int) (decoded, error) {
 	d := decoded{position: position, epoch: -1, partial: block.Partial}
@@ -44,6 +44,9 @@ func decodeBlock(block *sarama.FetchResponseBlock, position int64, committed boo
 		if d.bytes >= left && d.bytes > 0 {
 			d.cut = true
 			break
+		}
+		if d.position > position && batch.PartitionLeaderEpoch != d.epoch {
+			break // the rest is fetched again: leaders seldom change
 		}
 		next := batch.LastOffset() + 1
 		d.position = max(d.position, next)

@@ -102,6 +102,27 @@ func TestReadingFromWithinAnAbortedTransactionHidesItsRest(t *testing.T) {
 	}
 }
 
+// The epoch of a checkpoint is that of the record before its position, so a
+// batch may not mix two.
+func TestABatchEndsWhereTheLeaderEpochChanges(t *testing.T) {
+	epoch := func(n int32) func(*sarama.RecordBatch) {
+		return func(b *sarama.RecordBatch) { b.PartitionLeaderEpoch = n }
+	}
+	block := answerOf(batchOf(0, 2, epoch(3)), batchOf(2, 2, epoch(3)), batchOf(4, 2, epoch(5)), batchOf(6, 1, epoch(5)))
+	for _, c := range []struct {
+		from, position int64
+		epoch          int32
+	}{{0, 4, 3}, {3, 4, 3}, {4, 7, 5}, {7, 7, 5}} { // the last one has nothing new
+		got, err := decodeBlock(block, c.from, true, 1<<20)
+		if err != nil || got.position != c.position || got.epoch != c.epoch || got.cut {
+			t.Errorf("from %d: position %d, epoch %d, cut %t, %v; want %d and %d", c.from, got.position, got.epoch, got.cut, err, c.position, c.epoch)
+		}
+		if want := int(c.position - c.from); len(got.records) != want {
+			t.Errorf("from %d: %d records, want %d", c.from, len(got.records), want)
+		}
+	}
+}
+
 func TestPositionMovesOverWhatIsNotShown(t *testing.T) {
 	compacted := batchOf(10, 1)
 	compacted.LastOffsetDelta = 9 // nine records behind it are gone

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -177,6 +178,13 @@ func (m *metadata) addr(id int32) (string, bool) {
 	defer m.mu.Unlock()
 	addr, ok := m.brokers[id]
 	return addr, ok
+}
+
+// addrs returns the addresses of all brokers that are known.
+func (m *metadata) addrs() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Sorted(maps.Values(m.brokers))
 }
 
 func (m *metadata) invalidate(topic string) {

@@ -17,6 +17,7 @@ import (
 var (
 	errDisk     = errors.New("no space left on device")
 	errHiccough = errors.New("coordinator is loading")
+	errGone     = errors.New("connection reset by peer")
 )
 
 // mishaps decides what becomes of the calls that processes make. A decision
@@ -25,20 +26,35 @@ var (
 type mishaps struct {
 	seed int64
 	// stalls says that processes are paused and expelled in this schedule.
-	// Then writes to changelogs are not delayed: what is under way while its
-	// writer loses the partition may arrive behind the next owner's rows,
-	// and only transactions can help that.
+	// Then writes to changelogs are not delayed without transactions: what is
+	// under way while its writer loses the partition may arrive behind the
+	// next owner's rows, and only transactions can help that.
 	stalls bool
+	terms  terms
 
 	mu     sync.Mutex
 	mode   string            // guarded by mu; what may happen now
 	counts map[string]uint64 // guarded by mu; calls of each kind and place
 	left   int               // guarded by mu; how many may still happen in this mode
 	denied map[string]bool   // guarded by mu; who may not write any more, and where
+	ids    map[string]string // guarded by mu; the last transactional id of each instance
 	log    []string          // guarded by mu
 }
 
-// set begins another mode: "calm", "crash", "slow" or "fail".
+func newMishaps(seed int64, stalls bool, tr terms) *mishaps {
+	return &mishaps{seed: seed, stalls: stalls, terms: tr, mode: "calm",
+		counts: map[string]uint64{}, denied: map[string]bool{}, ids: map[string]string{}}
+}
+
+// transaction returns the transactional id that an instance used last.
+func (m *mishaps) transaction(instance string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.ids[instance]
+}
+
+// set begins another mode: "calm", "crash", "slow", "lossy", "storm" or
+// "fail".
 func (m *mishaps) set(mode string, left int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,6 +87,9 @@ func (m *mishaps) hook(c tester.Call) tester.Action {
 	defer m.mu.Unlock()
 	place := fmt.Sprintf("%s %s %s %s/%d", c.Instance, c.Op, c.Group, c.Topic, c.Partition)
 	m.counts[place]++
+	if c.Op == tester.OpInitProducer && c.Own || c.Op == tester.OpEndTxn {
+		m.ids[c.Instance] = c.Transaction
+	}
 	if m.denied[place] { // as long as it lives: a right does not come and go
 		return tester.Error(kafka.ErrNotAuthorized)
 	}
@@ -101,14 +120,26 @@ func spread(h uint64) uint64 {
 func (m *mishaps) action(c tester.Call, place string, dice uint64) (tester.Action, string) {
 	n := dice / 1000
 	switch m.mode {
+	case "storm": // of what only transactions meet, and of delays
+		if n = dice / 1_000_000; c.Transaction != "" && c.Op != tester.OpMarker && dice/1000%1000 < 60 {
+			return lost(n)
+		}
+		if dice%1000 < 200 && !m.harmful(c) {
+			d := time.Duration(1+n%4000) * time.Millisecond
+			return tester.Delay(d), "delay " + d.String()
+		}
 	case "crash":
 		if dice%1000 < 50 {
 			return []tester.Action{tester.CrashBefore, tester.CrashWithin, tester.CrashAfter}[n%3], []string{"crash before", "crash within", "crash after"}[n%3]
 		}
 	case "slow":
-		if dice%1000 < 150 && !(m.stalls && c.Op == tester.OpProduce && c.Topic != "changes") {
+		if dice%1000 < 150 && !m.harmful(c) {
 			d := time.Duration(1+n%4000) * time.Millisecond
 			return tester.Delay(d), "delay " + d.String()
+		}
+	case "lossy":
+		if c.Transaction != "" && c.Op != tester.OpMarker && dice%1000 < 100 {
+			return lost(n)
 		}
 	case "fail":
 		if errs := failures[c.Op]; len(errs) > 0 && dice%1000 < 100 {
@@ -122,6 +153,22 @@ func (m *mishaps) action(c tester.Call, place string, dice uint64) (tester.Actio
 	return tester.Proceed, ""
 }
 
+// lost is what becomes of a request without an answer.
+func lost(n uint64) (tester.Action, string) {
+	late := time.Duration(1+n/3%8000) * time.Millisecond
+	return []tester.Action{tester.Lost, tester.ErrorAfter(errGone), tester.Late(late)}[n%3], []string{"lost", "answer lost", "late"}[n%3]
+}
+
+// harmful reports whether a delay of a call may do what only transactions
+// help against.
+func (m *mishaps) harmful(c tester.Call) bool {
+	group := "tally"
+	if strings.HasPrefix(c.Instance, "sum") {
+		group = "sum"
+	}
+	return m.stalls && c.Op == tester.OpProduce && c.Topic != "changes" && !m.terms.exactState(group)
+}
+
 // failures are the errors that the real driver lets out of each call.
 var failures = map[tester.Op][]error{
 	tester.OpProduce:       {kafka.ErrNotAuthorized},
@@ -130,6 +177,11 @@ var failures = map[tester.Op][]error{
 	tester.OpSync:          {errHiccough, kafka.ErrRebalanceInProgress},
 	tester.OpCommit:        {kafka.ErrRebalanceInProgress, kafka.ErrIllegalGeneration, kafka.ErrNotAuthorized},
 	tester.OpCommitted:     {kafka.ErrNotAuthorized},
+	tester.OpInitProducer:  {kafka.ErrNotAuthorized},
+	tester.OpAddPartitions: {kafka.ErrNotAuthorized, kafka.ErrAbortable, kafka.ErrFenced},
+	tester.OpAddOffsets:    {kafka.ErrNotAuthorized, kafka.ErrAbortable, kafka.ErrFenced},
+	tester.OpTxnOffsets:    {kafka.ErrNotAuthorized, kafka.ErrAbortable, kafka.ErrFenced, kafka.ErrRebalanceInProgress, kafka.ErrIllegalGeneration, kafka.ErrUnknownMember},
+	tester.OpEndTxn:        {kafka.ErrAbortable, kafka.ErrFenced},
 	tester.OpTopics:        {kafka.ErrNotAuthorized},
 	tester.OpConfigs:       {kafka.ErrNotAuthorized},
 	tester.OpCreateTopics:  {kafka.ErrNotAuthorized},

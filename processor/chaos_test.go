@@ -11,7 +11,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/processor"
-	"github.com/rekastream/reka/storage"
 	"github.com/rekastream/reka/tester"
 )
 
@@ -19,13 +18,15 @@ var (
 	chaosRuns  = flag.Int("chaos.runs", 0, "how many random schedules to run; 0: a few")
 	chaosSeed  = flag.Int64("chaos.seed", 1, "seed of the first schedule")
 	chaosSteps = flag.Int("chaos.steps", 20, "steps of a schedule")
+	chaosOf    = flag.String("chaos.guarantee", "", "exactly, least or without: the guarantee of both groups; none: it varies")
 	chaosShow  = flag.Bool("chaos.show", false, "show the schedules and the engine's log as they run")
 )
 
 // Random schedules of everything that can happen to processes and their
 // calls, each the same on every run of its seed. Whatever happened, when it
 // has passed the chain is whole: no order lost, tables equal to their topics,
-// no order of a key broken, offsets never back.
+// no order of a key broken, offsets never back. With transactions nothing is
+// counted twice; exactly once, no output appears twice.
 //
 //	go test ./processor -run Chaos -args -chaos.runs=5000
 //	go test ./processor -run Chaos -v -args -chaos.seed=77 -chaos.runs=1 -chaos.show
@@ -36,7 +37,7 @@ func TestChaosLosesNothing(t *testing.T) {
 	}
 	for i := range int64(runs) { // not in parallel: testers slow each other down
 		seed := *chaosSeed + i
-		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newChaos(t, seed).run() }) {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { newChaos(t, seed, nil).run() }) {
 			break
 		}
 	}
@@ -47,8 +48,9 @@ func TestChaosLosesNothing(t *testing.T) {
 
 // chaos is one schedule. Owned by the test's goroutine.
 type chaos struct {
-	t      *testing.T
+	t      testing.TB
 	tt     *tester.Tester
+	fault  *planted // nil: none
 	seed   int64
 	rnd    *rand.Rand
 	m      *mishaps
@@ -65,7 +67,7 @@ type chaos struct {
 
 const chaosPartitions = 2
 
-func newChaos(t *testing.T, seed int64) *chaos {
+func newChaos(t testing.TB, seed int64, fault *planted) *chaos {
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
 	log := zap.NewNop()
 	if *chaosShow {
@@ -73,19 +75,14 @@ func newChaos(t *testing.T, seed int64) *chaos {
 	}
 	tt := tester.New(t, tester.WithPartitions(chaosPartitions), tester.WithLogger(log))
 	c := &chaos{
-		t: t, tt: tt, seed: seed, rnd: rnd, c: &complaints{}, sent: map[string]int64{}, before: map[string]int64{},
-		m: &mishaps{seed: seed, mode: "calm", counts: map[string]uint64{}, denied: map[string]bool{}, stalls: rnd.IntN(2) == 0},
-		terms: terms{
-			dynamic: rnd.IntN(3) == 0, first: rnd.IntN(2) == 0,
-			commit: time.Duration(1+rnd.IntN(500)) * time.Millisecond,
-			tuning: processor.Tuning{
-				EpochBytes: []int{300, 3000, 0}[rnd.IntN(3)], FlushBytes: []int{1, 300, 0}[rnd.IntN(3)],
-				CacheBytes: []int{500, 0}[rnd.IntN(2)], FetchBytes: []int{100, 0}[rnd.IntN(2)],
-				FlushAge: time.Duration(1+rnd.IntN(30)) * time.Second,
-			},
-		},
+		t: t, tt: tt, fault: fault, seed: seed, rnd: rnd, c: &complaints{}, sent: map[string]int64{}, before: map[string]int64{},
+		terms:  newTerms(rnd),
 		orders: tester.Input(tt, orders), prices: tester.Input(tt, prices),
 	}
+	if fault != nil {
+		c.terms.tally, c.terms.sum = processor.ExactlyOnce, processor.ExactlyOnce
+	}
+	c.m = newMishaps(seed, rnd.IntN(2) == 0, c.terms)
 	tester.Output(tt, changes)
 	seeded := tester.Input(tt, whoIsWho)
 	for i := range chaosKeys {
@@ -98,6 +95,28 @@ func newChaos(t *testing.T, seed int64) *chaos {
 		}
 	})
 	return c
+}
+
+// newTerms draws the terms of a schedule: half of them run exactly once
+// throughout.
+func newTerms(rnd *rand.Rand) terms {
+	tr := terms{
+		dynamic: rnd.IntN(3) == 0, first: rnd.IntN(2) == 0,
+		commit:      time.Duration(1+rnd.IntN(500)) * time.Millisecond,
+		transaction: []time.Duration{2 * time.Second, 10 * time.Second, time.Minute}[rnd.IntN(3)],
+		tuning: processor.Tuning{
+			EpochBytes: []int{300, 3000, 0}[rnd.IntN(3)], FlushBytes: []int{1, 300, 0}[rnd.IntN(3)],
+			CacheBytes: []int{500, 0}[rnd.IntN(2)], FetchBytes: []int{100, 0}[rnd.IntN(2)],
+			FlushAge: time.Duration(1+rnd.IntN(30)) * time.Second,
+		},
+	}
+	if rnd.IntN(2) == 0 {
+		tr.tally, tr.sum = processor.Guarantee(rnd.IntN(3)), processor.Guarantee(rnd.IntN(3))
+	}
+	if g, ok := map[string]processor.Guarantee{"exactly": processor.ExactlyOnce, "least": processor.AtLeastOnce, "without": processor.WithoutTransactions}[*chaosOf]; ok {
+		tr.tally, tr.sum = g, g
+	}
+	return tr
 }
 
 const chaosKeys = 6
@@ -133,9 +152,9 @@ func (c *chaos) notef(format string, a ...any) {
 
 // add starts an instance.
 func (c *chaos) add(name, group string) {
-	nd := &node{name: name, disk: storage.Memory()}
+	nd := &node{name: name, disk: newDisk(name)}
 	c.notef("start %s", name)
-	nd.Instance = c.tt.Start(name, nd.build(group, c.terms, c.c))
+	nd.Instance = c.tt.Start(name, nd.build(group, c.terms, c))
 	c.nodes = append(c.nodes, nd)
 }
 
@@ -143,7 +162,7 @@ func (c *chaos) add(name, group string) {
 func (c *chaos) step() {
 	c.mishaps()
 	nd := c.nodes[c.rnd.IntN(len(c.nodes))]
-	switch n := c.rnd.IntN(20); {
+	switch n := c.rnd.IntN(25); {
 	case n < 6:
 		c.send(1 + c.rnd.IntN(30))
 	case n < 9:
@@ -164,8 +183,12 @@ func (c *chaos) step() {
 		group := []string{"tally", "sum"}[c.rnd.IntN(2)]
 		c.notef("rebalance %s", group)
 		c.tt.Rebalance(group)
-	default:
+	case n < 20:
 		c.compact()
+	case n < 24:
+		c.disturb(nd)
+	default:
+		c.blackout()
 	}
 	if c.rnd.IntN(2) == 0 {
 		c.tt.Settle()
@@ -177,13 +200,15 @@ func (c *chaos) step() {
 // mishaps chooses what may happen to calls during the next step.
 func (c *chaos) mishaps() {
 	mode, left := "calm", 0
-	switch c.rnd.IntN(6) {
+	switch c.rnd.IntN(8) {
 	case 0, 1:
 		mode, left = "crash", 1+c.rnd.IntN(2)
-	case 2:
+	case 2, 3:
 		mode, left = "slow", 10
-	case 3:
+	case 4:
 		mode, left = "fail", 1+c.rnd.IntN(3)
+	case 5:
+		mode, left = "lossy", 1+c.rnd.IntN(4)
 	}
 	c.m.set(mode, left)
 }
@@ -192,12 +217,16 @@ func (c *chaos) send(n int) {
 	c.notef("send %d", n)
 	for range n {
 		k := key(c.rnd.IntN(chaosKeys))
-		c.sent[k]++
-		c.orders.Send(k, c.sent[k])
+		c.order(k)
 		if c.rnd.IntN(5) == 0 {
 			c.prices.Send(k, c.rnd.Int64N(100))
 		}
 	}
+}
+
+func (c *chaos) order(k string) {
+	c.sent[k]++
+	c.orders.Send(k, c.sent[k])
 }
 
 func (c *chaos) advance(d time.Duration) {
@@ -240,9 +269,15 @@ func (c *chaos) restart(nd *node) {
 	}
 	c.m.forgive(nd.name)
 	if empty {
-		nd.disk = storage.Memory()
+		c.format(nd)
 	}
 	nd.Restart()
+}
+
+// format gives an instance an empty disk.
+func (c *chaos) format(nd *node) {
+	nd.disks++
+	nd.disk = newDisk(fmt.Sprint(nd.name, ".", nd.disks))
 }
 
 // bury looks after instances that ended, by a crash or by themselves, and
@@ -257,19 +292,24 @@ func (c *chaos) bury() {
 
 // revive starts an instance again if it has ended.
 func (c *chaos) revive(nd *node) {
-	err := nd.Err()
-	if err == nil {
-		return
+	if c.ended(nd) {
+		nd.paused = false
+		c.restart(nd)
 	}
-	if !nd.Crashed() && !expected(err) {
+}
+
+// ended reports whether an instance has ended, which it may do for some
+// reasons only.
+func (c *chaos) ended(nd *node) bool {
+	err := nd.Err()
+	if err != nil && !nd.Crashed() && !expected(err) {
 		c.t.Errorf("%s ended: %v", nd.name, err)
 	}
-	nd.paused = false
-	c.restart(nd)
+	return err != nil
 }
 
 func (c *chaos) compact() {
-	for _, topic := range []string{"tally-table", "sum-table", "tally-seen-changelog", "sum-ledger-changelog", "prices"} {
+	for _, topic := range []string{"tally-table", "sum-table", "tally-seen-changelog", "sum-ledger-changelog", "sum-hits-changelog", "prices"} {
 		if c.rnd.IntN(2) == 0 && c.exists(topic) {
 			c.notef("compact %s", topic)
 			c.tt.Compact(topic)

@@ -43,7 +43,7 @@ func (c *calls) take() []string {
 func TestOffsetsFollowChangelogAndChangelogFollowsOutputs(t *testing.T) {
 	tt := policyWorld(t)
 	in := tester.Input(tt, numbers)
-	run(tt, "app", adder())
+	run(tt, "app", adder(), processor.WithGuarantee(processor.WithoutTransactions))
 	var c calls
 	tt.Hook(c.note("app", tester.OpProduce, tester.OpCommit))
 	tt.Fail(tester.Fault{Op: tester.OpProduce, Topic: "echoes", Do: tester.Delay(time.Second)})
@@ -124,7 +124,7 @@ func TestTwoGapsOfOneChangelogAreBothRepaired(t *testing.T) {
 	tt := tester.New(t, tester.WithPartitions(1))
 	in := tester.Input(tt, clicks)
 	tester.Output(tt, totals)
-	tt.Start("app", counter())
+	tt.Start("app", counter(processor.WithGuarantee(processor.WithoutTransactions)))
 	for _, k := range []string{"a", "b", "c"} {
 		in.Send(k, "/")
 		in.Send(k, "/")

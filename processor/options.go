@@ -29,6 +29,9 @@ type config struct {
 	rebalance time.Duration
 	stop      time.Duration
 
+	guarantee   Guarantee
+	transaction time.Duration
+
 	dynamic  bool
 	stay     bool
 	lost     LostOffsets
@@ -40,7 +43,7 @@ type config struct {
 func defaultConfig() config {
 	return config{
 		commit: 100 * time.Millisecond, session: 10 * time.Second, heartbeat: time.Second,
-		rebalance: time.Minute, stop: 30 * time.Second,
+		rebalance: time.Minute, stop: 30 * time.Second, transaction: time.Minute,
 	}
 }
 
@@ -62,6 +65,34 @@ func WithObserver(o Observer) Option { return optionFunc(func(c *config) { c.obs
 // next keeps what the callback did before it.
 func WithMiddleware(m func(ctx *Context, next func(*Context) error) error) Option {
 	return optionFunc(func(c *config) { c.middleware = append(c.middleware, m) })
+}
+
+// Guarantee says what a crash, or a lost partition, can do to results.
+type Guarantee int8
+
+// Guarantees. State is exact with the first two, whatever happens.
+const (
+	// ExactlyOnce commits state, outputs and positions in one transaction:
+	// readers of outputs, if they read committed records only, see each
+	// effect once. The default.
+	ExactlyOnce Guarantee = iota
+	// AtLeastOnce lets outputs leave as soon as their record is finished, so
+	// some may appear again. State and positions still commit together.
+	AtLeastOnce
+	// WithoutTransactions needs nothing of the brokers but idempotent
+	// producing: records may be processed again on state that has seen them.
+	WithoutTransactions
+)
+
+// WithGuarantee sets what a crash can do to results. The first two need
+// brokers of version 2.5 or later with a transaction log.
+func WithGuarantee(g Guarantee) Option { return optionFunc(func(c *config) { c.guarantee = g }) }
+
+// WithTransactionTimeout sets after how long the broker aborts a transaction
+// whose writer is silent. The broker has an upper bound. Transactions are open
+// only while results are written, never while a callback runs. Default 60 s.
+func WithTransactionTimeout(d time.Duration) Option {
+	return optionFunc(func(c *config) { c.transaction = d })
 }
 
 // WithCommitInterval sets how long finished records may wait for their
@@ -127,6 +158,12 @@ type Tuning struct {
 	// emit. Default 64 MiB.
 	RecordBytes int
 
+	// Unfinished bounds the records of a partition that are deferred
+	// (Context.Defer), and those held back behind one of their key. Beyond
+	// it the partition starts no more, and neither while they hold more than
+	// EpochBytes. Default 1024.
+	Unfinished int
+
 	// CacheBytes bounds the rows in memory, for each store and partition.
 	// Default 64 MiB.
 	CacheBytes int
@@ -151,7 +188,7 @@ func (t Tuning) withDefaults() Tuning {
 		n     int
 	}{
 		{&t.EpochBytes, 8 << 20}, {&t.RecordBytes, 64 << 20}, {&t.CacheBytes, 64 << 20},
-		{&t.FlushBytes, 32 << 20}, {&t.FetchBytes, 2 << 20},
+		{&t.FlushBytes, 32 << 20}, {&t.FetchBytes, 2 << 20}, {&t.Unfinished, 1024},
 	} {
 		if *d.field == 0 {
 			*d.field = d.n
@@ -171,7 +208,7 @@ func (c *config) validate(stateful bool) error {
 		d    time.Duration
 	}{
 		{"WithCommitInterval", c.commit}, {"WithSessionTimeout", c.session}, {"WithHeartbeatInterval", c.heartbeat},
-		{"WithRebalanceTimeout", c.rebalance}, {"WithStopTimeout", c.stop}, {"WithTuning: FlushAge", c.tuning.FlushAge},
+		{"WithRebalanceTimeout", c.rebalance}, {"WithStopTimeout", c.stop}, {"WithTransactionTimeout", c.transaction}, {"WithTuning: FlushAge", c.tuning.FlushAge},
 	} {
 		if d.d <= 0 {
 			return fmt.Errorf("%s: %v, want more than 0", d.name, d.d)
@@ -183,7 +220,7 @@ func (c *config) validate(stateful bool) error {
 	}{
 		{"WithTuning: EpochBytes", c.tuning.EpochBytes}, {"WithTuning: RecordBytes", c.tuning.RecordBytes},
 		{"WithTuning: CacheBytes", c.tuning.CacheBytes}, {"WithTuning: FlushBytes", c.tuning.FlushBytes},
-		{"WithTuning: FetchBytes", c.tuning.FetchBytes},
+		{"WithTuning: FetchBytes", c.tuning.FetchBytes}, {"WithTuning: Unfinished", c.tuning.Unfinished},
 	} {
 		if n.n <= 0 {
 			return fmt.Errorf("%s: %d, want more than 0", n.name, n.n)
@@ -198,6 +235,8 @@ func (c *config) validate(stateful bool) error {
 		return errors.New("WithKeptMembership and WithDynamicMembership: a membership that the next start does not have cannot be kept for it")
 	case c.replicas < 0:
 		return fmt.Errorf("WithReplication: %d", c.replicas)
+	case c.guarantee < ExactlyOnce || c.guarantee > WithoutTransactions:
+		return fmt.Errorf("WithGuarantee: %d", c.guarantee)
 	case c.lost < FailOnLostOffsets || c.lost > RestartLatest:
 		return fmt.Errorf("WithLostOffsets: %d", c.lost)
 	case stateful && c.storage == nil:

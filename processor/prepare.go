@@ -40,7 +40,15 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	s.disk, s.errands = task.NewWorker(driver.Work()), task.NewWorker(driver.Work())
-	s.lane = task.NewLane(task.LaneEnv{Clock: driver.Clock(), Work: driver.Work(), Log: p.log, Producer: s.producer})
+	if p.cfg.guarantee != WithoutTransactions {
+		if err := s.openTransactor(ctx, process); err != nil {
+			return err
+		}
+	}
+	s.lane = task.NewLane(task.LaneEnv{
+		Clock: driver.Clock(), Work: driver.Work(), Log: p.log, Producer: s.producer,
+		Transactor: s.txn, Group: g.Group, ProcessID: process, Timeout: p.cfg.transaction,
+	})
 	s.env = &task.Env{
 		Graph: g, Clock: driver.Clock(), Work: driver.Work(), Log: p.log,
 		Fetcher: s.fetcher, Restorer: s.restorer, Producer: s.producer, Place: p.client.Partitioner(),
@@ -49,8 +57,9 @@ func (s *session) prepare(ctx context.Context) error {
 		Event:   func(e task.Event) { s.box.Put(message{kind: msgEvent, event: e}) },
 		Purge:   s.purge,
 		Settings: task.Settings{
-			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.tuning.EpochBytes, RecordBytes: p.cfg.tuning.RecordBytes,
+			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.tuning.EpochBytes, RecordBytes: p.cfg.tuning.RecordBytes, Unfinished: p.cfg.tuning.Unfinished,
 			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge, ProcessID: process,
+			Transactions: s.txn != nil, HoldOutputs: p.cfg.guarantee == ExactlyOnce,
 		},
 	}
 	var where *placement
@@ -63,11 +72,10 @@ func (s *session) prepare(ctx context.Context) error {
 	for _, h := range p.graph.visitors {
 		s.env.Visitors = append(s.env.Visitors, p.handler(h, nil))
 	}
-	instance := process
-	if p.cfg.dynamic || s.store == nil {
-		instance = ""
+	if !p.cfg.dynamic && s.store != nil {
+		s.instance = process
 	}
-	if s.member, err = driver.NewMember(s.memberConfig(instance)); err != nil {
+	if s.member, err = driver.NewMember(s.memberConfig(s.instance)); err != nil {
 		return err
 	}
 	return s.startMirrors()

@@ -33,6 +33,19 @@ func (o *owners) observe(name string) processor.Option {
 	})
 }
 
+// each returns how many owners each partition has.
+func (o *owners) each() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := map[int32]int{}
+	for _, ps := range o.all {
+		for _, p := range ps {
+			n[p]++
+		}
+	}
+	return fmt.Sprint(n)
+}
+
 func (o *owners) count(name string) int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,13 +163,39 @@ func TestQuickSuccessionOfRebalancesEndsBalanced(t *testing.T) {
 		}
 		tt.Advance(300 * time.Millisecond)
 	}
-	_ = a
+	tt.Advance(10 * time.Second)
+	equal(t, "owners of each partition", o.each(), "map[0:1 1:1 2:1 3:1 4:1 5:1]")
+	if err := a.Err(); err != nil {
+		t.Errorf("a: %v", err)
+	}
 	total := int64(0)
 	for _, v := range tester.Table(tt, counts).All() {
 		total += v
 	}
 	equal(t, "counted", total, int64(sent))
 	equal(t, "outputs", out.Len(), sent)
+}
+
+// One that is stopped before it had an assignment leaves as well: others would
+// wait for it.
+func TestInstanceStoppedDuringItsFirstJoinLeaves(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(2))
+	tester.Input(tt, words)
+	slow := run(tt, "slow", keeper)
+	slow.Pause() // the join waits for it
+	b := run(tt, "b", keeper)
+	if err := b.Stop(); err != nil {
+		t.Errorf("stop of b: %v", err)
+	}
+	group, err := tt.Client().Driver().Admin().Group(t.Context(), "g")
+	if err != nil || len(group.Members) != 1 {
+		t.Errorf("%d members are left, want 1: %v", len(group.Members), err)
+	}
+	slow.Resume()
+	tt.Settle()
+	if err := slow.Err(); err != nil {
+		t.Errorf("the other one: %v", err)
+	}
 }
 
 func TestTwoProcessorsOfOneGroupOnOneStateAreRefused(t *testing.T) {

@@ -34,7 +34,9 @@ type session struct {
 	fetcher  kafka.Fetcher
 	restorer kafka.Fetcher
 	producer kafka.Producer
+	txn      kafka.Transactor // nil: without transactions
 	member   kafka.Member
+	instance string // of a static member
 	lane     *task.Lane
 	disk     *task.Worker
 	errands  *task.Worker
@@ -51,12 +53,22 @@ type session struct {
 	rejoin    bool // once nothing is being released
 	joined    bool // was a member of the group at some time
 	stopTimer kafka.Timer
+	released  bool        // something was written that was to be released, since the last join
+	gathered  bool        // what is released need not wait for the rest any more
+	gather    kafka.Timer // runs while something is being released, until then
 	overdue   kafka.Timer // runs while something is being released
+	awaiting  kafka.Timer // runs while others hold what was given to this member
+
+	introduced bool // joined again because its identity was another program's
+	watch      watch
+	guard      guard
 
 	mu     sync.Mutex
-	claims []assign.Task // guarded by mu; what the next join claims
-	tasks  []*task.Task  // guarded by mu; running or restoring
-	nonce  uint64        // guarded by mu
+	share  assign.ShareData // guarded by mu; of the last adopted assignment
+	claims []assign.Task    // guarded by mu; what the next join claims
+	tasks  []*task.Task     // guarded by mu; running or restoring
+	nonce  uint64           // guarded by mu
+	asked  bool             // guarded by mu; a join is or was on its way
 }
 
 // slot is one partition that this member has, gets, or gives up.
@@ -66,6 +78,7 @@ type slot struct {
 	running   bool
 	closing   bool
 	written   bool
+	since     time.Time // of closing
 	wanted    bool      // closing, and assigned again meanwhile
 	takeover  *takeover // as long as there is no task
 }
@@ -75,6 +88,7 @@ type message struct {
 	event  task.Event
 	assign kafka.Assignment
 	starts []taken
+	topics map[string]kafka.Topic
 	err    error
 }
 
@@ -90,6 +104,12 @@ const (
 	msgEvent                       // something happened to a task
 	msgTimeout                     // the stop timeout is over
 	msgOverdue                     // what is being released has had its time
+	msgGathered                    // what is released has waited for the rest
+	msgAwaited                     // what others hold for this member has had its time
+	msgLook                        // time to look at the topics
+	msgLooked                      // topics, or why they were not found
+	msgGuard                       // time to look at what is in the way of partitions
+	msgGuarded                     // that look has ended: err
 )
 
 func newSession(p *Processor) *session {
@@ -109,6 +129,7 @@ func (s *session) run(ctx context.Context) error {
 	defer s.cancel()
 	err := s.prepare(ctx)
 	if err == nil {
+		s.watchTopics(watchInterval)
 		s.loop()
 		err = s.failure
 	}
@@ -134,6 +155,7 @@ func (s *session) loop() {
 			s.handle(&messages[i])
 		}
 		s.publish()
+		s.keepGuard()
 		if s.stopping && len(s.slots) == 0 || s.timedOut {
 			return
 		}
@@ -145,7 +167,7 @@ func (s *session) handle(m *message) {
 	case msgStop:
 		s.stop()
 	case msgFailed:
-		s.fail(m.err)
+		s.suspect(m.err)
 	case msgLoaded:
 		if s.loaded++; s.loaded == len(s.mirrors) && !s.stopping {
 			s.member.Start()
@@ -162,6 +184,19 @@ func (s *session) handle(m *message) {
 		s.timedOut = true
 	case msgOverdue:
 		s.dropOverdue()
+	case msgGathered:
+		s.gathered = true
+		s.maybeRejoin()
+	case msgAwaited:
+		s.stillAwaiting()
+	case msgLook:
+		s.look()
+	case msgLooked:
+		s.looked(m.topics, m.err)
+	case msgGuard:
+		s.guardLook()
+	case msgGuarded:
+		s.guarded(m.err)
 	}
 }
 
@@ -191,9 +226,12 @@ func (s *session) close(sl *slot, drop bool) {
 	if sl.task == nil {
 		sl.takeover.cancel()
 		delete(s.slots, sl.partition)
+		s.released = true
 		return
 	}
-	sl.closing = true
+	if !sl.closing {
+		sl.closing, sl.since = true, s.env.Clock.Now()
+	}
 	sl.task.Close(drop)
 }
 
@@ -213,9 +251,19 @@ func (s *session) taskEvent(e task.Event) {
 			f(sl.partition)
 		}
 	case task.Failed:
+		if s.isGone(e.Err) {
+			s.failGone(e.Err)
+			return
+		}
 		s.fail(e.Err)
+	case task.Disowned:
+		s.p.log.Warn("a partition had another owner meanwhile; it is taken over anew",
+			zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
+		wanted := !sl.closing || sl.wanted
+		s.close(sl, true)
+		sl.wanted = wanted
 	case task.Written:
-		sl.written = true
+		sl.written, s.released = true, true
 		s.maybeRejoin()
 	case task.Closed:
 		delete(s.slots, sl.partition)
@@ -264,7 +312,8 @@ func (s *session) snapshot() []*task.Task {
 }
 
 // Bounds of what leaving the group may take after all is written, or after the
-// stop timeout, when it is most likely the brokers that do not answer.
+// stop timeout or before the first assignment, when it is most likely the
+// brokers that do not answer.
 const (
 	leaveTimeout     = 5 * time.Second
 	lateLeaveTimeout = time.Second
@@ -273,7 +322,7 @@ const (
 // giveBack ends everything that prepare and the loop have started, in the
 // order in which it depends on each other.
 func (s *session) giveBack() {
-	for _, t := range []kafka.Timer{s.stopTimer, s.overdue} {
+	for _, t := range []kafka.Timer{s.stopTimer, s.gather, s.overdue, s.awaiting, s.watch.timer, s.guard.timer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -321,7 +370,10 @@ func (s *session) abandon() (stuck []*slot) {
 // brokers.
 func (s *session) closeConnections() {
 	if s.member != nil {
-		if s.joined && !s.p.cfg.stay {
+		s.mu.Lock()
+		known := s.asked
+		s.mu.Unlock()
+		if known && !s.p.cfg.stay {
 			s.leave()
 		}
 		s.closeQuietly("member", s.member.Close)
@@ -334,12 +386,15 @@ func (s *session) closeConnections() {
 	if s.producer != nil {
 		s.closeQuietly("producer", s.producer.Close)
 	}
+	if s.txn != nil {
+		s.closeQuietly("transactor", s.txn.Close)
+	}
 }
 
 // leave leaves the group, so that others need not wait for the session's end.
 func (s *session) leave() {
 	patience := leaveTimeout
-	if s.timedOut {
+	if s.timedOut || !s.joined {
 		patience = lateLeaveTimeout
 	}
 	ctx, cancel := context.WithCancel(context.Background())

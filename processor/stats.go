@@ -28,6 +28,7 @@ type PartitionStats struct {
 	DeadLetters int64
 	Retries     int64
 	Visited     int64 // keys that visitors saw
+	Unfinished  int   // records deferred, or held back behind one of their key
 	Commits     int64
 	LastCommit  time.Time
 	StreamTime  time.Time // highest timestamp seen; zero before the first record
@@ -49,7 +50,7 @@ type PartitionStats struct {
 // InputStats is how far one input topic of a partition is.
 type InputStats struct {
 	Topic    string
-	Position int64 // next offset to process
+	Position int64 // next offset to process; unfinished records are below
 	Lag      int64 // records between Position and the end as last seen; -1: unknown
 }
 
@@ -57,7 +58,7 @@ func newPartitionStats(s task.Stats) PartitionStats {
 	out := PartitionStats{
 		Partition: s.Partition, State: s.State,
 		Records: s.Records, Bytes: s.Bytes, Skipped: s.Skipped, NullValues: s.NullValues, NullKeys: s.NullKeys,
-		DeadLetters: s.DeadLetters, Retries: s.Retries, Visited: s.Visited, Commits: s.Epochs, LastCommit: s.LastCommit,
+		DeadLetters: s.DeadLetters, Retries: s.Retries, Visited: s.Visited, Unfinished: s.Unfinished, Commits: s.Epochs, LastCommit: s.LastCommit,
 	}
 	if s.StreamTime >= 0 {
 		out.StreamTime = time.UnixMilli(s.StreamTime)

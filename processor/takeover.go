@@ -16,13 +16,16 @@ import (
 
 // A takeover finds out where the tasks of new partitions begin:
 //
-//  1. read the committed offsets and their marks;
-//  2. claim: commit them again, with this process's mark, and the start
+//  1. read the marks, whatever is pending, and fence the writers that they
+//     name, if they are gone;
+//  2. read the committed offsets when nothing is pending;
+//  3. claim: commit them again, with this process's mark, and the start
 //     offsets of inputs that have none;
-//  3. take the ends of the changelogs, which the tasks restore to.
+//  4. take the ends of the changelogs, which the tasks restore to.
 //
-// The order matters: what a former owner committed before the claim is below
-// the ends taken after it.
+// The order matters: what a former owner committed is seen by 2, or is
+// refused after 3, and its rows are below the ends taken in 4. Without
+// transactions there is nothing to fence, and nothing pending.
 
 // takeover is the work for partitions that came together. It is given up
 // when one of them is taken away.
@@ -94,7 +97,10 @@ func (s *session) begin(starts []taken) {
 
 func (s *session) findStarts(ctx context.Context, slots []*slot) ([]taken, error) {
 	g := &s.p.graph.spec
-	committed, err := s.committed(ctx, slots)
+	if err := s.fenceFormer(ctx, slots); err != nil {
+		return nil, fmt.Errorf("read marks: %w", err)
+	}
+	committed, err := s.committed(ctx, slots, true)
 	if err != nil {
 		return nil, fmt.Errorf("read committed offsets: %w", err)
 	}
@@ -121,8 +127,29 @@ func (s *session) findStarts(ctx context.Context, slots []*slot) ([]taken, error
 	return out, s.joinStarts(ctx, out, committed)
 }
 
-// committed reads the group's offsets of all inputs and joined tables.
-func (s *session) committed(ctx context.Context, slots []*slot) (map[kafka.TopicPartition]kafka.CommittedOffset, error) {
+// fenceFormer fences the writers that the marks name and that are gone.
+func (s *session) fenceFormer(ctx context.Context, slots []*slot) error {
+	if s.txn == nil {
+		return nil
+	}
+	committed, err := s.committed(ctx, slots, false)
+	if err != nil {
+		return err
+	}
+	fenced := map[string]bool{}
+	for _, o := range committed {
+		mark, _ := task.DecodeMark(o.Metadata) // not a mark: no writer
+		if !fenced[mark.Writer] && s.departed(mark.Writer) {
+			fenced[mark.Writer] = true
+			s.fence(ctx, mark.Writer)
+		}
+	}
+	return ctx.Err()
+}
+
+// committed reads the group's offsets of all inputs and joined tables; with
+// stable when no transaction has one pending.
+func (s *session) committed(ctx context.Context, slots []*slot, stable bool) (map[kafka.TopicPartition]kafka.CommittedOffset, error) {
 	topics := s.p.graph.spec.Copartitioned()
 	parts := make([]kafka.TopicPartition, 0, len(topics)*len(slots))
 	for _, sl := range slots {
@@ -130,7 +157,7 @@ func (s *session) committed(ctx context.Context, slots []*slot) (map[kafka.Topic
 			parts = append(parts, kafka.TopicPartition{Topic: topic, Partition: sl.partition})
 		}
 	}
-	offsets, err := s.member.Committed(ctx, parts, true)
+	offsets, err := s.member.Committed(ctx, parts, stable)
 	if err != nil {
 		return nil, err
 	}
@@ -237,6 +264,14 @@ func (s *session) claim(ctx context.Context, slots []*slot, committed map[kafka.
 			offsets = append(offsets, o)
 		}
 	}
+	if s.txn != nil {
+		return s.lane.Claim(ctx, offsets)
+	}
+	return s.claimPlainly(ctx, offsets)
+}
+
+// claimPlainly claims without a transaction.
+func (s *session) claimPlainly(ctx context.Context, offsets []kafka.CommittedOffset) error {
 	for {
 		id := s.lane.Identity()
 		if err := ctx.Err(); err != nil {

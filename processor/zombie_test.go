@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/tester"
 )
 
@@ -14,7 +15,7 @@ func TestRowsWrittenByAFormerOwnerAreWrittenAgain(t *testing.T) {
 	tt := tester.New(t, tester.WithPartitions(1))
 	in := tester.Input(tt, clicks)
 	tester.Output(tt, totals)
-	tt.Start("app", counter())
+	tt.Start("app", counter(processor.WithGuarantee(processor.WithoutTransactions)))
 	for range 8 {
 		in.Send("k", "/")
 	}

@@ -19,6 +19,11 @@ func TestDriverConformsOnFakeKafka(t *testing.T) {
 		e := env(t, c.Brokers(), fakekafka.MinSession)
 		e.Lacks = fakekafka.Lacks
 		e.Compact = func(*testing.T, string) { c.Compact() }
+		e.Elect = func(t *testing.T, tp kafka.TopicPartition) {
+			if err := c.MoveTopicPartition(tp.Topic, tp.Partition, c.LeaderFor(tp.Topic, tp.Partition)); err != nil {
+				t.Fatal(err)
+			}
+		}
 		return e
 	})
 }

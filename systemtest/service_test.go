@@ -45,6 +45,7 @@ func (tallyCodec) Decode(b []byte) (tally, error) {
 // key.
 type service struct {
 	Brokers, Input, Group, Dir string
+	Membership                 string // static if empty, else "kept" or "dynamic"
 }
 
 func (s service) processor(c *kafka.Client, opts ...processor.Option) (*processor.Processor, error) {
@@ -73,8 +74,14 @@ func (s service) run() error {
 	if err != nil {
 		return err
 	}
-	p, err := s.processor(c, processor.WithSessionTimeout(6*time.Second),
-		processor.WithTuning(processor.Tuning{FlushAge: time.Second}))
+	opts := []processor.Option{processor.WithSessionTimeout(6 * time.Second), processor.WithTuning(processor.Tuning{FlushAge: time.Second})}
+	switch s.Membership {
+	case "kept":
+		opts = append(opts, processor.WithKeptMembership())
+	case "dynamic":
+		opts = append(opts, processor.WithDynamicMembership())
+	}
+	p, err := s.processor(c, opts...)
 	if err != nil {
 		return err
 	}
@@ -91,10 +98,10 @@ const serviceEnv = "REKA_SYSTEMTEST_SERVICE"
 // serviceFromEnv returns the service that this process shall run, if any.
 func serviceFromEnv() (service, bool) {
 	f := strings.Split(os.Getenv(serviceEnv), "|")
-	if len(f) != 4 {
+	if len(f) != 5 {
 		return service{}, false
 	}
-	return service{f[0], f[1], f[2], f[3]}, true
+	return service{f[0], f[1], f[2], f[3], f[4]}, true
 }
 
 // child is a running service process.
@@ -108,7 +115,7 @@ type child struct {
 func spawn(t *testing.T, s service) *child {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serviceEnv+"="+strings.Join([]string{s.Brokers, s.Input, s.Group, s.Dir}, "|"))
+	cmd.Env = append(os.Environ(), serviceEnv+"="+strings.Join([]string{s.Brokers, s.Input, s.Group, s.Dir, s.Membership}, "|"))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -104,7 +104,7 @@ func (w *world) createTopic(s kafka.TopicSpec) error {
 
 func (t *topic) grow(n int32) {
 	for len(t.logs) < int(n) {
-		t.logs = append(t.logs, &partitionLog{})
+		t.logs = append(t.logs, &partitionLog{epochs: []epochStart{{}}})
 	}
 }
 

@@ -1,6 +1,7 @@
 package tester
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -26,6 +27,16 @@ func TestDriverConforms(t *testing.T) {
 			Advance: func(d time.Duration) { tt.Advance(d) },
 			Control: func(t *testing.T, tp kafka.TopicPartition) { tt.WriteControl(tp.Topic, tp.Partition) },
 			Compact: func(t *testing.T, topic string) { tt.Compact(topic) },
+			Elect: func(_ *testing.T, tp kafka.TopicPartition) {
+				end, err := second.Admin().Offsets(context.Background(), kafka.HighWatermark, tp)
+				if err != nil {
+					t.Fatal(err)
+				}
+				tt.Truncate(tp.Topic, tp.Partition, end[tp])
+			},
+			Truncate: func(_ *testing.T, tp kafka.TopicPartition, offset int64, records ...kafka.Record) {
+				tt.Truncate(tp.Topic, tp.Partition, offset, records...)
+			},
 		}
 	})
 }

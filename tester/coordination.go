@@ -25,6 +25,7 @@ const defaultTransaction = time.Minute
 type coordination struct {
 	w       *world
 	id      string
+	number  int64 // the producer's id
 	epoch   int32 // of the producer, -1 at first
 	former  int32 // may be renewed beside epoch, -1: none
 	state   txnState
@@ -62,7 +63,7 @@ var (
 func (w *world) coordination(id string) *coordination {
 	c := w.txns[id]
 	if c == nil {
-		c = &coordination{w: w, id: id, epoch: -1, former: -1, state: txnEmpty}
+		c = &coordination{w: w, id: id, number: int64(len(w.txns)), epoch: -1, former: -1, state: txnEmpty}
 		w.txns[id] = c
 	}
 	return c

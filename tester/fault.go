@@ -28,6 +28,8 @@ const (
 	OpOffsets          Op = "offsets"
 	OpDeleteRecords    Op = "delete records"
 	OpDescribeGroup    Op = "describe group"
+	OpWriters          Op = "describe producers"
+	OpEpochEnd         Op = "end of epoch"
 	OpOpenTable        Op = "open table"
 	OpApply            Op = "apply"
 	OpClear            Op = "clear"

@@ -29,10 +29,11 @@ type follower struct {
 	age      int64
 	told     bool // the first answer was given
 	marks    marks
-	bytes    int  // delivered and not released
-	waiting  bool // a delay runs
-	decided  bool // faults were asked about the next delivery
-	replaced bool // no longer followed on these terms
+	read     int32 // leader epoch of what was delivered last, -1: nothing
+	bytes    int   // delivered and not released
+	waiting  bool  // a delay runs
+	decided  bool  // faults were asked about the next delivery
+	replaced bool  // no longer followed on these terms
 }
 
 // marks are what was last told of a partition.
@@ -64,7 +65,7 @@ func (f *fetcher) Follow(terms kafka.Follow) {
 		return
 	}
 	f.drop(terms.TopicPartition)
-	n := &follower{f: f, Follow: terms, age: w.nextID()}
+	n := &follower{f: f, Follow: terms, age: w.nextID(), read: -1}
 	f.follows[terms.TopicPartition] = n
 	i, _ := slices.BinarySearchFunc(w.follows, n, compareFollowers)
 	w.follows = slices.Insert(w.follows, i, n)
@@ -224,6 +225,10 @@ func (n *follower) take() *kafka.Batch {
 		return n.failed(&kafka.OffsetOutOfRangeError{TopicPartition: n.TopicPartition, Position: n.Position,
 			LogStart: l.start, HighWatermark: l.end})
 	}
+	if end, cut := n.cut(l); cut {
+		return n.failed(&kafka.TruncatedError{End: end, OffsetOutOfRangeError: kafka.OffsetOutOfRangeError{
+			TopicPartition: n.TopicPartition, Position: n.Position, LogStart: l.start, HighWatermark: l.end}})
+	}
 	n.told, n.marks = true, l.marks()
 	b := kafka.Batch{TopicPartition: n.TopicPartition, LeaderEpoch: -1,
 		HighWatermark: l.end, LastStable: l.stable(), LogStart: l.start}
@@ -231,7 +236,10 @@ func (n *follower) take() *kafka.Batch {
 	room := min(f.cfg.PartitionBytes-n.bytes, f.cfg.TotalBytes-f.total)
 	for ; i < limit && b.Bytes < room; i++ {
 		e := &l.entries[i]
-		n.Position, b.LeaderEpoch = e.Offset+1, l.epoch
+		if b.LeaderEpoch >= 0 && b.LeaderEpoch != e.epoch {
+			break // another batch has the rest
+		}
+		n.Position, b.LeaderEpoch = e.Offset+1, e.epoch
 		if n.shows(e) {
 			b.Records = append(b.Records, e.Record)
 			b.Bytes += e.Size()
@@ -241,10 +249,24 @@ func (n *follower) take() *kafka.Batch {
 		n.Position = max(n.Position, n.limit(l)) // over what was compacted away
 	}
 	b.Position = n.Position
+	if b.LeaderEpoch >= 0 {
+		n.read = b.LeaderEpoch
+	}
 	n.bytes += b.Bytes
 	f.total += b.Bytes
 	size := b.Bytes
 	return kafka.NewBatch(b, func() { n.release(size) })
+}
+
+// cut reports whether the next entry tells, by its leader epoch, that the log
+// was cut off below the position, and where. mu is held.
+func (n *follower) cut(l *partitionLog) (end int64, cut bool) {
+	i := l.from(n.Position)
+	if n.read < 0 || i >= l.from(n.limit(l)) || l.entries[i].epoch <= n.read {
+		return 0, false
+	}
+	_, end = l.epochEnd(n.read)
+	return end, end < n.Position
 }
 
 // failed makes the last batch of a partition. mu is held.

@@ -28,7 +28,7 @@ type partitionLog struct {
 	entries []entry // by offset, with gaps where records were compacted away
 	start   int64   // log start
 	end     int64   // high watermark
-	epoch   int32   // leader epoch
+	epochs  []epochStart
 
 	spans     []*span                    // of transactions without a marker here
 	sequences map[*coordination]sequence // of transactional producers
@@ -38,6 +38,7 @@ type partitionLog struct {
 type entry struct {
 	kafka.Record
 	seq     int64 // order of all appended records of the world
+	epoch   int32 // of the leader that took it in
 	control bool
 	span    *span // nil: not of a transaction
 	horizon int64 // of a tombstone that was cleaned: when it may go, in ms; 0: not yet
@@ -127,7 +128,7 @@ func (w *world) appendTo(s *span, t *topic, l *partitionLog, rs []kafka.Record) 
 			r.Headers = append(r.Headers, kafka.Header{Key: strings.Clone(h.Key), Value: slices.Clone(h.Value)})
 		}
 		w.sequence++
-		l.entries = append(l.entries, entry{Record: r, seq: w.sequence, span: s})
+		l.entries = append(l.entries, entry{Record: r, seq: w.sequence, epoch: l.epoch(), span: s})
 		l.end++
 	}
 	w.changed()
@@ -137,7 +138,7 @@ func (w *world) appendTo(s *span, t *topic, l *partitionLog, rs []kafka.Record) 
 // appendControl writes a control record. mu is held.
 func (w *world) appendControl(l *partitionLog) {
 	w.sequence++
-	l.entries = append(l.entries, entry{Record: kafka.Record{Offset: l.end}, seq: w.sequence, control: true})
+	l.entries = append(l.entries, entry{Record: kafka.Record{Offset: l.end}, seq: w.sequence, epoch: l.epoch(), control: true})
 	l.end++
 	w.changed()
 }
@@ -157,6 +158,7 @@ func (l *partitionLog) deleteBefore(offset int64) {
 	}
 	l.entries = slices.Clone(l.entries[l.from(offset):])
 	l.start = offset
+	l.dropEpochs(offset)
 }
 
 // compact does what the brokers' log cleaner does: of each key the last

@@ -10,7 +10,10 @@ import (
 // It is open until its marker is written.
 type span struct {
 	first   int64
+	marker  int64 // offset of its marker, -1: open
 	aborted bool
+	by      *coordination
+	epoch   int32 // of the producer
 }
 
 // aborted reports whether the entry's transaction was aborted.
@@ -79,7 +82,7 @@ func (w *world) writeMarker(m *marker) {
 // leader the producer's epoch, in which numbers begin at 0. mu is held.
 func (w *world) endSpan(c *coordination, l *partitionLog, commit bool) {
 	if s := c.spans[l]; s != nil {
-		s.aborted = !commit
+		s.aborted, s.marker = !commit, l.end
 		l.spans = slices.DeleteFunc(l.spans, func(x *span) bool { return x == s })
 	}
 	if s, known := l.sequences[c]; !known || s.epoch != c.epoch {
@@ -124,8 +127,8 @@ func (l *partitionLog) note(c *coordination, s sequence) {
 // here if there is none.
 func (c *coordination) span(l *partitionLog) *span {
 	s := c.spans[l]
-	if s == nil {
-		s = &span{first: l.end}
+	if s == nil || !slices.Contains(l.spans, s) { // or it was lost with the end of the log
+		s = &span{first: l.end, marker: -1, by: c, epoch: c.epoch}
 		c.spans[l] = s
 		l.spans = append(l.spans, s)
 	}

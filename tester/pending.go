@@ -12,7 +12,8 @@ import (
 // storedOffset is an offset as the coordinator keeps it.
 type storedOffset struct {
 	kafka.CommittedOffset
-	seq int64 // order of all commits of the world
+	seq   int64 // order of all commits of the world
+	epoch int32 // of the producer, in a transaction
 }
 
 // errUnstable: a transaction has an offset pending.
@@ -21,7 +22,7 @@ var errUnstable = errors.New("unstable offset commit")
 // store keeps an offset that is committed without a transaction. mu is held.
 func (g *group) store(o kafka.CommittedOffset) {
 	g.w.sequence++
-	g.offsets[o.TopicPartition] = storedOffset{o, g.w.sequence}
+	g.offsets[o.TopicPartition] = storedOffset{CommittedOffset: o, seq: g.w.sequence}
 }
 
 // txnCommit is a TxnOffsetCommit request. Unlike a commit of its own it
@@ -48,7 +49,7 @@ func (g *group) txnCommit(c *coordination, epoch int32, by kafka.Committer, offs
 			g.undecided[c] = map[kafka.TopicPartition]storedOffset{}
 		}
 		g.w.sequence++
-		g.undecided[c][o.TopicPartition] = storedOffset{*o, g.w.sequence}
+		g.undecided[c][o.TopicPartition] = storedOffset{*o, g.w.sequence, epoch}
 	}
 	return nil
 }

@@ -46,6 +46,10 @@ type ending struct {
 	commit bool // which one
 }
 
+// initPause is how long an Init waits that was not answered: it may be
+// repeated, whatever became of it.
+const initPause = 100 * time.Millisecond
+
 // abortGrace is how long an abort waits for what is on its way.
 const abortGrace = time.Second
 
@@ -70,10 +74,18 @@ func (t *transactor) Init(ctx context.Context, own bool) error {
 	t.open, t.valid = false, false
 	w.mu.Unlock()
 	var got int32
-	err := t.patient(ctx, Call{Op: OpInitProducer, Partition: -1, Own: own}, func() (err error) {
-		got, err = w.coordination(t.cfg.ID).init(epoch, timeout)
-		return err
-	})
+	try := func() error {
+		return t.patient(ctx, Call{Op: OpInitProducer, Partition: -1, Own: own}, func() (err error) {
+			got, err = w.coordination(t.cfg.ID).init(epoch, timeout)
+			return err
+		})
+	}
+	err := try()
+	for errors.Is(err, errUnanswered) && ctx.Err() == nil {
+		if err = t.inc.sleep(ctx, initPause); err == nil {
+			err = try()
+		}
+	}
 	if err != nil {
 		return t.wrap("initialise", err)
 	}

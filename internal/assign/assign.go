@@ -21,11 +21,13 @@ func compareTasks(a, b Task) int {
 	return cmp.Or(cmp.Compare(a.Subgraph, b.Subgraph), cmp.Compare(a.Partition, b.Partition))
 }
 
-// Subgraph is what a member declares: a name and the topics that must be
-// co-partitioned, each once, in any order.
+// Subgraph is what a member declares: a name, the topics that must be
+// co-partitioned, and the changelogs of the state that its tasks keep. Topics
+// and Keeps have each name once, in any order.
 type Subgraph struct {
 	Name   string
 	Topics []string
+	Keeps  []string
 }
 
 // Stored is a task whose state a member has on disk, up to a position in the

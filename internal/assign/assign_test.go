@@ -14,7 +14,7 @@ import (
 func member(id string, claims ...int32) Member {
 	return Member{
 		ID: id, Generation: 1, Claims: tasks("s", claims...),
-		MemberData: MemberData{ProcessID: "process-" + id, Subgraphs: []Subgraph{{"s", []string{"in"}}}},
+		MemberData: MemberData{ProcessID: "process-" + id, Subgraphs: []Subgraph{{Name: "s", Topics: []string{"in"}}}},
 	}
 }
 
@@ -140,7 +140,7 @@ func TestRestartOfAllKeepsEveryTaskOnItsDisk(t *testing.T) {
 func TestTopicsOfASubgraphStayTogether(t *testing.T) {
 	m := func(id string) Member {
 		x := member(id)
-		x.Subgraphs = []Subgraph{{"s", []string{"in2", "in1"}}, {"t", []string{"re"}}}
+		x.Subgraphs = []Subgraph{{Name: "s", Topics: []string{"in2", "in1"}}, {Name: "t", Topics: []string{"re"}}}
 		return x
 	}
 	r := plan(t, map[string]int32{"in1": 4, "in2": 4, "re": 3}, m("a"), m("b"))
@@ -162,7 +162,7 @@ func TestTopicsOfASubgraphStayTogether(t *testing.T) {
 
 func TestMismatchNamesTopicsAndCounts(t *testing.T) {
 	m := member("a", 0)
-	m.Subgraphs = []Subgraph{{"s", []string{"orders", "users"}}, {"t", []string{"in"}}}
+	m.Subgraphs = []Subgraph{{Name: "s", Topics: []string{"orders", "users"}}, {Name: "t", Topics: []string{"in"}}}
 	r := plan(t, map[string]int32{"orders": 10, "users": 12, "in": 2}, m)
 	var mismatch *MismatchError
 	if err := r.Err(); !errors.As(err, &mismatch) {
@@ -185,7 +185,7 @@ func TestMismatchNamesTopicsAndCounts(t *testing.T) {
 
 func TestRollingUpgradeThatAddsATopic(t *testing.T) {
 	old, fresh := member("old", 0, 1, 2, 3), member("new")
-	fresh.Subgraphs = []Subgraph{{"s", []string{"in", "in2"}}}
+	fresh.Subgraphs = []Subgraph{{Name: "s", Topics: []string{"in", "in2"}}}
 	counts := map[string]int32{"in": 4, "in2": 4}
 	r := plan(t, counts, old, fresh)
 	checkTasks(t, "old releases", r.Shares["old"].Releasing, tasks("s", 0, 1, 2, 3)...)
@@ -212,9 +212,50 @@ func TestRollingUpgradeThatAddsATopic(t *testing.T) {
 	}
 }
 
+// A table that is added has every record only if nobody processes without it.
+func TestRollingUpgradeThatAddsATable(t *testing.T) {
+	keeping := func(id string, keeps []string, claims ...int32) Member {
+		m := member(id, claims...)
+		m.Subgraphs = []Subgraph{{Name: "s", Topics: []string{"in"}, Keeps: keeps}}
+		return m
+	}
+	counts := map[string]int32{"in": 2}
+	r := plan(t, counts, keeping("old", []string{"g-table"}, 0, 1), keeping("new", []string{"g-table", "g-more"}))
+	checkTasks(t, "old releases", r.Shares["old"].Releasing, tasks("s", 0, 1)...)
+	var narrow *NarrowError
+	if x := r.Shares["old"].Refused; len(x) != 1 || !errors.As(x[0].Err, &narrow) || len(narrow.Topics) != 0 || !slices.Equal(narrow.Keeps, []string{"g-more"}) {
+		t.Errorf("refused %v", x)
+	}
+
+	// Neither is the other with something added: who runs goes on.
+	r = plan(t, counts, keeping("old", []string{"g-a"}, 0, 1), keeping("new", []string{"g-b"}))
+	checkTasks(t, "old", r.Shares["old"].Tasks, tasks("s", 0, 1)...)
+	x := r.Shares["new"].Refused
+	if len(x) != 1 {
+		t.Fatalf("refused %v", x)
+	}
+	if want := "subgraph s would read in and keep g-b, but other members of the group run subgraph s: read in and keep g-a"; x[0].Err.Error() != want {
+		t.Errorf("%q, want %q", x[0].Err, want)
+	}
+}
+
+// A member is told what it was known as, so that one that came back as
+// another program notices.
+func TestShareSaysForWhatProgramItWasMade(t *testing.T) {
+	a, b := member("a"), member("b")
+	a.Fingerprint, b.Fingerprint = Fingerprint{1}, Fingerprint{2}
+	r := plan(t, map[string]int32{"in": 2}, a, b)
+	for id, want := range map[string]Fingerprint{"a": {1}, "b": {2}} {
+		_, d, err := ReadShare(r.Encode(Fingerprint{1}, 0).Shares[id], a.Subgraphs)
+		if err != nil || d.For != want || d.Leader != (Fingerprint{1}) {
+			t.Errorf("%s: for %v by %v, %v", id, d.For, d.Leader, err)
+		}
+	}
+}
+
 func TestStrangerWithTheSameGroupNameStopsNobody(t *testing.T) {
 	a, b := member("b", 0, 1), member("a")
-	b.Subgraphs = []Subgraph{{"s", []string{"other"}}}
+	b.Subgraphs = []Subgraph{{Name: "s", Topics: []string{"other"}}}
 	r := plan(t, map[string]int32{"in": 2, "other": 2}, a, b)
 	checkTasks(t, "incumbent", r.Shares["b"].Tasks, tasks("s", 0, 1)...)
 	var conflict *ConflictError
@@ -225,7 +266,7 @@ func TestStrangerWithTheSameGroupNameStopsNobody(t *testing.T) {
 
 func TestOneTopicNeverHasTwoSubgraphs(t *testing.T) {
 	a, b := member("a", 0, 1), member("b")
-	b.Subgraphs = []Subgraph{{"renamed", []string{"in"}}}
+	b.Subgraphs = []Subgraph{{Name: "renamed", Topics: []string{"in"}}}
 	r := plan(t, map[string]int32{"in": 2}, a, b)
 	checkTasks(t, "incumbent", r.Shares["a"].Tasks, tasks("s", 0, 1)...)
 	var conflict *ConflictError

@@ -12,6 +12,7 @@ import (
 type variant struct {
 	name    string
 	topics  []string // sorted
+	keeps   []string // sorted
 	count   int32
 	members []int // indexes, ascending
 	claimed int   // tasks of that name that its members claim
@@ -83,10 +84,11 @@ func (d *declarations) collect(members []Member) []*variant {
 			for _, t := range topics {
 				d.declared[t] = true
 			}
-			key := s.Name + "\x00" + strings.Join(topics, "\x00")
+			keeps := slices.Compact(slices.Sorted(slices.Values(s.Keeps)))
+			key := s.Name + "\x00" + strings.Join(topics, "\x00") + "\x00\x00" + strings.Join(keeps, "\x00")
 			v := byKey[key]
 			if v == nil {
-				v = &variant{name: s.Name, topics: topics}
+				v = &variant{name: s.Name, topics: topics, keeps: keeps}
 				byKey[key] = v
 				all = append(all, v)
 			}
@@ -103,7 +105,7 @@ func (d *declarations) collect(members []Member) []*variant {
 	}
 	slices.SortFunc(all, func(a, b *variant) int {
 		return cmp.Or(-cmp.Compare(a.claimed, b.claimed), -cmp.Compare(len(a.members), len(b.members)),
-			cmp.Compare(a.name, b.name), slices.Compare(a.topics, b.topics))
+			cmp.Compare(a.name, b.name), slices.Compare(a.topics, b.topics), slices.Compare(a.keeps, b.keeps))
 	})
 	return all
 }
@@ -134,8 +136,14 @@ func (v *variant) check(partitions map[string]int32) {
 
 func dominated(v *variant, by []*variant) bool {
 	return slices.ContainsFunc(by, func(w *variant) bool {
-		return w.name == v.name && len(w.topics) > len(v.topics) && len(lacking(w.topics, v.topics)) == 0
+		return w != v && w.name == v.name && w.includes(v)
 	})
+}
+
+// includes reports whether v has all that w has. Two variants of one name
+// that include each other are one.
+func (v *variant) includes(w *variant) bool {
+	return len(lacking(v.topics, w.topics)) == 0 && len(lacking(v.keeps, w.keeps)) == 0
 }
 
 // lacking returns those of want that have lacks. Both are sorted.
@@ -152,17 +160,21 @@ func lacking(have, want []string) []string {
 // against returns why v cannot run beside what is chosen already.
 func (v *variant) against(taken, reads map[string]*variant) error {
 	if w := taken[v.name]; w != nil {
-		if len(lacking(w.topics, v.topics)) == 0 {
-			return &NarrowError{Subgraph: v.name, Topics: lacking(v.topics, w.topics)}
+		if w.includes(v) {
+			return &NarrowError{Subgraph: v.name, Topics: lacking(v.topics, w.topics), Keeps: lacking(v.keeps, w.keeps)}
 		}
-		return &ConflictError{Subgraph: v.name, Topics: v.topics, Other: w.name}
+		return v.conflict(w)
 	}
 	for _, t := range v.topics {
 		if w := reads[t]; w != nil {
-			return &ConflictError{Subgraph: v.name, Topics: v.topics, Other: w.name}
+			return v.conflict(w)
 		}
 	}
 	return nil
+}
+
+func (v *variant) conflict(w *variant) error {
+	return &ConflictError{Subgraph: v.name, Topics: v.topics, Keeps: v.keeps, Other: w.name, OtherTopics: w.topics, OtherKeeps: w.keeps}
 }
 
 func (d *declarations) refuse(v *variant, err error) {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/rekastream/reka/kafka"
 )
 
 // Refusal says why a member cannot get a subgraph that it declares. Err is
@@ -15,7 +17,8 @@ type Refusal struct {
 	Err      error
 }
 
-// MissingTopicsError says that topics of a subgraph do not exist.
+// MissingTopicsError says that topics of a subgraph do not exist. It is a
+// kafka.ErrUnknownTopic.
 type MissingTopicsError struct {
 	Subgraph string
 	Topics   []string
@@ -25,6 +28,9 @@ type MissingTopicsError struct {
 func (e *MissingTopicsError) Error() string {
 	return fmt.Sprintf("subgraph %s: missing topic %s", e.Subgraph, strings.Join(e.Topics, ", "))
 }
+
+// Is makes the error a kafka.ErrUnknownTopic.
+func (e *MissingTopicsError) Is(target error) bool { return target == kafka.ErrUnknownTopic }
 
 // MismatchError says that the topics of a subgraph are not co-partitioned.
 type MismatchError struct {
@@ -46,16 +52,17 @@ func (e *MismatchError) Error() string {
 	return b.String()
 }
 
-// NarrowError says that other members declare the subgraph with more topics,
-// as in a rolling upgrade: they run it.
+// NarrowError says that other members declare the subgraph with more topics
+// or more state, as in a rolling upgrade: they run it.
 type NarrowError struct {
 	Subgraph string
 	Topics   []string // that the others have and the member has not
+	Keeps    []string // likewise
 }
 
 // Error names the subgraph and what the member lacks.
 func (e *NarrowError) Error() string {
-	return fmt.Sprintf("subgraph %s: other members also read %s and run it", e.Subgraph, strings.Join(e.Topics, ", "))
+	return fmt.Sprintf("subgraph %s: other members also %s, and run it", e.Subgraph, does(e.Topics, e.Keeps))
 }
 
 // ConflictError says that the member's declaration and that of the members
@@ -64,13 +71,32 @@ func (e *NarrowError) Error() string {
 type ConflictError struct {
 	Subgraph string
 	Topics   []string // as the member declares it, sorted
-	Other    string   // subgraph that runs instead; the same name or another
+	Keeps    []string
+
+	Other       string // subgraph that runs instead; the same name or another
+	OtherTopics []string
+	OtherKeeps  []string
 }
 
-// Error names both subgraphs and the topics.
+// Error says what the member would do, and what the others do.
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("subgraph %s with topics %s contradicts subgraph %s that other members of the group run",
-		e.Subgraph, strings.Join(e.Topics, ", "), e.Other)
+	return fmt.Sprintf("subgraph %s would %s, but other members of the group run subgraph %s: %s",
+		e.Subgraph, does(e.Topics, e.Keeps), e.Other, does(e.OtherTopics, e.OtherKeeps))
+}
+
+// does says in words what a subgraph declares.
+func does(topics, keeps []string) string {
+	var parts []string
+	if len(topics) > 0 {
+		parts = append(parts, "read "+strings.Join(topics, ", "))
+	}
+	if len(keeps) > 0 {
+		parts = append(parts, "keep "+strings.Join(keeps, ", "))
+	}
+	if len(parts) == 0 {
+		return "declare nothing"
+	}
+	return strings.Join(parts, " and ")
 }
 
 // OtherError is a reason of a kind that this version does not know.

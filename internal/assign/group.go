@@ -7,10 +7,18 @@ import (
 	"github.com/rekastream/reka/kafka"
 )
 
+// fullClaims is up to how many partitions a member's claims are listed in
+// full. Beyond, one partition stands for each task: the group's metadata is
+// bounded.
+const fullClaims = 1024
+
 // Subscription returns what a member joins with: its data, and the tasks that
 // it runs as claimed partitions.
 func Subscription(d MemberData, running []Task) kafka.Subscription {
 	s := kafka.Subscription{UserData: d.Append(nil), Owned: partitionsOf(running, d.Subgraphs)}
+	if len(s.Owned) > fullClaims {
+		s.Owned = partitionsOf(running, thin(d.Subgraphs))
+	}
 	for _, g := range d.Subgraphs {
 		s.Topics = append(s.Topics, g.Topics...)
 	}
@@ -94,6 +102,18 @@ func partitionsOf(tasks []Task, declared []Subgraph) []kafka.TopicPartition {
 	return slices.Compact(out)
 }
 
+// thin returns the declarations with one topic each: a task is named by any
+// of its partitions.
+func thin(declared []Subgraph) []Subgraph {
+	out := slices.Clone(declared)
+	for i := range out {
+		if len(out[i].Topics) > 1 {
+			out[i].Topics = []string{slices.Min(out[i].Topics)}
+		}
+	}
+	return out
+}
+
 // ReadShare reads an assignment on the member's side: the tasks that are its
 // own, and what the leader says beside.
 func ReadShare(s kafka.Share, declared []Subgraph) ([]Task, ShareData, error) {
@@ -122,25 +142,32 @@ type Encoded struct {
 
 	// Routes reports whether the routing table fitted.
 	Routes bool
+
+	// Thin reports that only one partition of each task is listed, because
+	// all of them did not fit. Members are not affected; Kafka's own tools
+	// show less.
+	Thin bool
 }
 
-// Encode returns the plan in bytes. The routing table goes to every member,
-// or, if the group would then take more than budget bytes (0: GroupBytes), to
-// none.
+// Encode returns the plan in bytes. What would take more than budget bytes
+// (0: GroupBytes) is done without, for all members alike: first the routing
+// table, then the partitions that a task has beside its first one.
 func (r *Result) Encode(leader Fingerprint, budget int) Encoded {
 	if budget <= 0 {
 		budget = GroupBytes
 	}
-	routes := r.routes()
-	out := r.encode(leader, routes)
+	out := r.encode(leader, r.routes(), false)
 	if out.Bytes > budget {
-		out = r.encode(leader, nil)
+		out = r.encode(leader, nil, false)
+	}
+	if out.Bytes > budget {
+		out = r.encode(leader, nil, true)
 	}
 	return out
 }
 
-func (r *Result) encode(leader Fingerprint, routes *Routes) Encoded {
-	out := Encoded{Shares: make(map[string]kafka.Share, len(r.members)), Routes: routes != nil}
+func (r *Result) encode(leader Fingerprint, routes *Routes, narrow bool) Encoded {
+	out := Encoded{Shares: make(map[string]kafka.Share, len(r.members)), Routes: routes != nil, Thin: narrow}
 	var shared []byte
 	if routes != nil {
 		shared = routes.encode()
@@ -151,14 +178,18 @@ func (r *Result) encode(leader Fingerprint, routes *Routes) Encoded {
 		m := &r.members[i]
 		s := r.Shares[m.ID]
 		d := ShareData{
-			Generation: r.Generation, Fingerprint: leader,
+			Generation: r.Generation, Leader: leader, For: m.Fingerprint,
 			Releasing: s.Releasing, Awaiting: s.Awaiting, Rejoin: s.Rejoin, Refused: s.Refused,
 			Routes: routes,
 		}
 		e := d.own()
 		e.body = append(e.body, shared...)
+		declared := m.Subgraphs
+		if narrow {
+			declared = thin(declared)
+		}
 		share := kafka.Share{
-			Partitions: partitionsOf(s.Tasks, m.Subgraphs),
+			Partitions: partitionsOf(s.Tasks, declared),
 			UserData:   e.appendTo([]byte{wireVersion, wireReadable}),
 		}
 		out.Shares[m.ID] = share

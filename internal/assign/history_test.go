@@ -34,7 +34,7 @@ func (g *group) join() {
 	m.ProcessID = fmt.Sprint("process-", g.next)
 	for topic := range g.counts {
 		if g.rnd.IntN(8) > 0 {
-			m.Subgraphs = append(m.Subgraphs, Subgraph{topic[3:], []string{topic}})
+			m.Subgraphs = append(m.Subgraphs, Subgraph{Name: topic[3:], Topics: []string{topic}})
 		}
 	}
 	g.members = append(g.members, m)
@@ -178,12 +178,12 @@ func TestMemberThatJoinsTakesOnlyItsPart(t *testing.T) {
 			g := &group{t: t, rnd: rand.New(rand.NewPCG(1, 1)), counts: map[string]int32{"in-s": tasks + 1}}
 			for range n {
 				g.join()
-				g.members[len(g.members)-1].Subgraphs = []Subgraph{{"s", []string{"in-s"}}}
+				g.members[len(g.members)-1].Subgraphs = []Subgraph{{Name: "s", Topics: []string{"in-s"}}}
 				g.round(0)
 				g.round(0)
 			}
 			g.join()
-			g.members[n].Subgraphs = []Subgraph{{"s", []string{"in-s"}}}
+			g.members[n].Subgraphs = []Subgraph{{Name: "s", Topics: []string{"in-s"}}}
 			r := g.round(0)
 			if most := int(tasks+1) / (n + 1); len(r.Moves) > most {
 				t.Fatalf("%d tasks, the %d. member: %d moves, its part is %d", tasks+1, n+1, len(r.Moves), most)

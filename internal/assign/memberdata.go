@@ -45,6 +45,7 @@ func (d *MemberData) Append(dst []byte) []byte {
 	for _, s := range d.Subgraphs {
 		e.ref(s.Name)
 		e.refList(s.Topics)
+		e.refList(s.Keeps)
 	}
 	stored := slices.Clone(d.Stored)
 	slices.SortFunc(stored, func(a, b Stored) int { return compareTasks(a.Task, b.Task) })
@@ -71,7 +72,7 @@ func DecodeMember(b []byte) (MemberData, error) {
 	m.Endpoint = d.ref()
 	m.Lanes = d.int32()
 	for range d.count() {
-		m.Subgraphs = append(m.Subgraphs, Subgraph{Name: d.ref(), Topics: d.refList()})
+		m.Subgraphs = append(m.Subgraphs, Subgraph{Name: d.ref(), Topics: d.refList(), Keeps: d.refList()})
 		if d.err != nil {
 			break
 		}

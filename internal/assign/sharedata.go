@@ -12,8 +12,11 @@ type ShareData struct {
 	// the member gets it, and rises from plan to plan.
 	Generation int32
 
-	// Fingerprint is that of the leader's graph.
-	Fingerprint Fingerprint
+	// Leader is the fingerprint of the leader's graph, and For that of the
+	// member's own graph as the leader knew it. A static member that comes
+	// back gets its last share without a new plan: if For is not what it runs
+	// now, the plan was made for another program.
+	Leader, For Fingerprint
 
 	// Releasing, Awaiting, Rejoin and Refused are those of Share.
 	Releasing []Task
@@ -74,6 +77,20 @@ func (r *Routes) Owner(t Task) (Process, bool) {
 	return Process{}, false
 }
 
+// Count returns how many partitions a subgraph has in the plan, 0 if the table
+// does not tell.
+func (r *Routes) Count(subgraph string) int32 {
+	if r == nil {
+		return 0
+	}
+	for _, o := range r.Owners {
+		if o.Subgraph == subgraph {
+			return int32(len(o.ByPartition))
+		}
+	}
+	return 0
+}
+
 func hashID(s string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s)) // a hash.Hash returns no error
@@ -107,7 +124,7 @@ func (d *ShareData) own() *encoder {
 	if d.Routes != nil {
 		flags |= flagRoutes
 	}
-	e.body = append(append(e.body, flags), d.Fingerprint[:]...)
+	e.body = append(append(append(e.body, flags), d.Leader[:]...), d.For[:]...)
 	e.int(int64(d.Generation))
 	e.tasks(d.Releasing, nil)
 	e.tasks(d.Awaiting, nil)
@@ -157,7 +174,7 @@ func DecodeShare(b []byte) (ShareData, error) {
 		flags = f[0]
 	}
 	s := ShareData{Rejoin: flags&flagRejoin != 0}
-	s.Fingerprint = d.fingerprint()
+	s.Leader, s.For = d.fingerprint(), d.fingerprint()
 	s.Generation = d.int32()
 	s.Releasing = d.taskList()
 	s.Awaiting = d.taskList()
@@ -246,10 +263,14 @@ func (e *encoder) refusal(r Refusal) {
 	case *NarrowError:
 		e.count(refusedNarrow)
 		e.refList(err.Topics)
+		e.refList(err.Keeps)
 	case *ConflictError:
 		e.count(refusedConflict)
 		e.refList(err.Topics)
+		e.refList(err.Keeps)
 		e.ref(err.Other)
+		e.refList(err.OtherTopics)
+		e.refList(err.OtherKeeps)
 	case *OtherError:
 		e.count(refusedOther)
 		e.ref(err.Reason)
@@ -271,9 +292,12 @@ func (d *decoder) refusal() Refusal {
 		}
 		r.Err = err
 	case refusedNarrow:
-		r.Err = &NarrowError{Subgraph: r.Subgraph, Topics: d.refList()}
+		r.Err = &NarrowError{Subgraph: r.Subgraph, Topics: d.refList(), Keeps: d.refList()}
 	case refusedConflict:
-		r.Err = &ConflictError{Subgraph: r.Subgraph, Topics: d.refList(), Other: d.ref()}
+		r.Err = &ConflictError{
+			Subgraph: r.Subgraph, Topics: d.refList(), Keeps: d.refList(),
+			Other: d.ref(), OtherTopics: d.refList(), OtherKeeps: d.refList(),
+		}
 	case refusedOther:
 		r.Err = &OtherError{Subgraph: r.Subgraph, Reason: d.ref()}
 	default:

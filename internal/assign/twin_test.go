@@ -126,7 +126,7 @@ func TestPlanIsAsGoodAsTheBestOfAllAssignments(t *testing.T) {
 			members[i] = Member{ID: fmt.Sprint("m", i), Generation: 1}
 			for _, name := range []string{"s", "t"} {
 				if rnd.IntN(5) > 0 {
-					members[i].Subgraphs = append(members[i].Subgraphs, Subgraph{name, []string{"in-" + name}})
+					members[i].Subgraphs = append(members[i].Subgraphs, Subgraph{Name: name, Topics: []string{"in-" + name}})
 				}
 			}
 		}

@@ -16,20 +16,20 @@ func sampleMember() MemberData {
 	return MemberData{
 		ProcessID: "9f86d081884c7d65", Fingerprint: Fingerprint{1, 2, 3, 4, 5, 6, 7, 8}, Nonce: 1 << 63,
 		Endpoint: "10.0.0.7:8080", Lanes: 2,
-		Subgraphs: []Subgraph{{"main", []string{"clicks", "users"}}, {"by-region", []string{"g-by-region-repartition"}}, {"", nil}},
+		Subgraphs: []Subgraph{{Name: "main", Topics: []string{"clicks", "users"}}, {Name: "by-region", Topics: []string{"g-by-region-repartition"}, Keeps: []string{"g-by-region-table"}}, {}},
 		Stored:    []Stored{{Task{"by-region", 7}, -1}, {Task{"main", 0}, 1 << 40}, {Task{"main", 1<<31 - 1}, 0}},
 	}
 }
 
 func sampleShare() ShareData {
 	return ShareData{
-		Generation: 41, Fingerprint: Fingerprint{9}, Rejoin: true,
+		Generation: 41, Leader: Fingerprint{9}, For: Fingerprint{8}, Rejoin: true,
 		Releasing: []Task{{"main", 0}, {"main", 3}}, Awaiting: []Task{{"by-region", 2}},
 		Refused: []Refusal{
 			{"a", &MissingTopicsError{"a", []string{"x", "y"}}},
 			{"b", &MismatchError{"b", []string{"x", "y"}, []int32{10, 12}}},
-			{"c", &NarrowError{"c", []string{"x"}}},
-			{"d", &ConflictError{"d", []string{"x"}, "e"}},
+			{"c", &NarrowError{"c", []string{"x"}, []string{"g-table"}}},
+			{"d", &ConflictError{"d", []string{"x"}, nil, "e", []string{"y", "z"}, []string{"g-table"}}},
 			{"f", &OtherError{"f", "a reason"}},
 		},
 		Routes: &Routes{
@@ -207,7 +207,7 @@ func groupOf(n, topics, perMember int) ([]kafka.GroupMember, map[string]int32) {
 		d := MemberData{
 			ProcessID: fmt.Sprintf("%032x", i*7919), Nonce: 1 << 60, Lanes: 1,
 			Endpoint:  fmt.Sprintf("service-%d.namespace.example.internal:8080", i),
-			Subgraphs: []Subgraph{{"main", names}},
+			Subgraphs: []Subgraph{{Name: "main", Topics: names}},
 		}
 		group[i] = kafka.GroupMember{
 			ID: fmt.Sprintf("reka-%036d", i), InstanceID: d.ProcessID, Generation: 7,
@@ -221,10 +221,12 @@ func TestFiftyMembersStayBelowOneMegabyte(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		topics, perMember int
-		routes            bool
+		routes, thin      bool
 	}{
-		{"1,000 tasks in all, 10 topics", 10, 20, true},
-		{"1,000 tasks each, one topic", 1, 1000, false},
+		{"1,000 tasks in all, 10 topics", 10, 20, true, false},
+		{"1,000 tasks each, one topic", 1, 1000, false, false},
+		{"1,000 tasks each, two topics", 2, 1000, false, false},
+		{"1,000 tasks each, 20 topics", 20, 1000, false, true},
 	} {
 		members, counts := groupOf(50, c.topics, c.perMember)
 		r, err := Plan(Input{Members: MembersOf(members), Partitions: counts})
@@ -237,14 +239,20 @@ func TestFiftyMembersStayBelowOneMegabyte(t *testing.T) {
 			used += subscriptionBytes(&m) + partitionsBytes(out.Shares[m.ID].Partitions) + len(out.Shares[m.ID].UserData)
 		}
 		t.Logf("%s: %d bytes in all, %d without what is reserved for the broker, routes %v", c.name, out.Bytes, used, out.Routes)
-		if out.Bytes >= 1<<20 || out.Routes != c.routes || len(r.Moves) != 0 {
-			t.Errorf("%s: %d bytes, routes %v, moves %d", c.name, out.Bytes, out.Routes, len(r.Moves))
+		if out.Bytes >= 1<<20 || out.Routes != c.routes || out.Thin != c.thin || len(r.Moves) != 0 {
+			t.Errorf("%s: %d bytes, routes %v, thin %v, moves %d", c.name, out.Bytes, out.Routes, out.Thin, len(r.Moves))
+		}
+		for _, m := range members {
+			own, d, err := ReadShare(out.Shares[m.ID], []Subgraph{{Name: "main", Topics: m.Topics}})
+			if err != nil || len(own) != c.perMember || !d.Present(m.InstanceID) {
+				t.Fatalf("%s: %s reads %d tasks, %v", c.name, m.ID, len(own), err)
+			}
 		}
 	}
 }
 
 func TestGroupRoundTripOverKafkaTypes(t *testing.T) {
-	data := MemberData{ProcessID: "p", Subgraphs: []Subgraph{{"main", []string{"users", "clicks"}}, {"re", []string{"again"}}}}
+	data := MemberData{ProcessID: "p", Subgraphs: []Subgraph{{Name: "main", Topics: []string{"users", "clicks"}}, {Name: "re", Topics: []string{"again"}}}}
 	s := Subscription(data, []Task{{"main", 1}, {"re", 0}})
 	if want := []string{"again", "clicks", "users"}; !reflect.DeepEqual(s.Topics, want) {
 		t.Errorf("topics %v", s.Topics)

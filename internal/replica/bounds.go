@@ -21,6 +21,8 @@ type Bounds struct {
 	// TombstoneRetention is the topic's delete.retention.ms. 0: unknown, or
 	// the topic is not compacted: the age of a checkpoint does not matter.
 	TombstoneRetention time.Duration
+
+	cut cut
 }
 
 // AskBounds asks for the bounds of partitions of one topic, of all if none
@@ -97,6 +99,9 @@ func tombstoneMargin(retention time.Duration) time.Duration {
 
 // unsound says why a checkpoint cannot be resumed from; empty if it can.
 func (b Bounds) unsound(pos int64, t Target) string {
+	if reason := b.cut.unsound(pos); reason != "" {
+		return reason
+	}
 	switch {
 	case pos < b.LogStart:
 		return fmt.Sprintf("its position %d lies before the log's start %d", pos, b.LogStart)

@@ -18,14 +18,15 @@ import (
 type fakeKafka struct {
 	kafka.Driver // what is not implemented is not used
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at each change
-	down    bool
-	topics  map[string]*fakeTopic
-	ids     byte
-	batch   int   // records of one batch
-	limit   int64 // nothing is fetched from here on; 0: no limit
-	fetched int   // records that were delivered
+	mu       sync.Mutex
+	changed  chan struct{} // closed and replaced at each change
+	down     bool
+	topics   map[string]*fakeTopic
+	ids      byte
+	epochErr error // that EpochEnd fails with
+	batch    int   // records of one batch
+	limit    int64 // nothing is fetched from here on; 0: no limit
+	fetched  int   // records that were delivered
 }
 
 type fakeTopic struct {
@@ -38,6 +39,24 @@ type fakeLog struct {
 	records    []kafka.Record
 	start, end int64
 	stable     int64 // -1: the end
+	epochs     []fakeEpoch
+}
+
+// fakeEpoch is a leader epoch and where it begins.
+type fakeEpoch struct {
+	epoch int32
+	start int64
+}
+
+// epochAt is the leader epoch of an offset.
+func (l *fakeLog) epochAt(offset int64) int32 {
+	epoch := int32(-1)
+	for _, e := range l.epochs {
+		if e.start <= offset {
+			epoch = e.epoch
+		}
+	}
+	return epoch
 }
 
 func newFakeKafka() *fakeKafka {
@@ -66,7 +85,7 @@ func (k *fakeKafka) create(topic string, partitions int) {
 		k.ids++
 		t := &fakeTopic{id: kafka.TopicID{k.ids}, configs: map[string]string{"cleanup.policy": "compact", "delete.retention.ms": "86400000"}}
 		for range partitions {
-			t.parts = append(t.parts, &fakeLog{stable: -1})
+			t.parts = append(t.parts, &fakeLog{stable: -1, epochs: []fakeEpoch{{1, 0}}})
 		}
 		k.topics[topic] = t
 	})
@@ -100,6 +119,21 @@ func (k *fakeKafka) trim(topic string, partition int32, offset int64) {
 			l.records = l.records[1:]
 		}
 		l.start = offset
+	})
+}
+
+// cut elects a leader that has nothing from offset on.
+func (k *fakeKafka) cut(topic string, partition int32, offset int64) {
+	k.change(func() {
+		l := k.log(topic, partition)
+		next := l.epochs[len(l.epochs)-1].epoch + 1
+		for len(l.records) > 0 && l.records[len(l.records)-1].Offset >= offset {
+			l.records = l.records[:len(l.records)-1]
+		}
+		for len(l.epochs) > 0 && l.epochs[len(l.epochs)-1].start >= offset {
+			l.epochs = l.epochs[:len(l.epochs)-1]
+		}
+		l.end, l.epochs = offset, append(l.epochs, fakeEpoch{next, offset})
 	})
 }
 
@@ -192,6 +226,34 @@ func (a fakeAdmin) Offsets(ctx context.Context, at kafka.Mark, tps ...kafka.Topi
 	return out, nil
 }
 
+func (a fakeAdmin) EpochEnd(ctx context.Context, tp kafka.TopicPartition, asked int32) (epoch int32, end int64, err error) {
+	if err := a.k.up(ctx); err != nil {
+		return -1, -1, err
+	}
+	defer a.k.mu.Unlock()
+	t := a.k.topics[tp.Topic]
+	if t == nil || int(tp.Partition) >= len(t.parts) {
+		return -1, -1, &kafka.Error{TopicPartition: tp, Offset: -1, Err: kafka.ErrUnknownTopic}
+	}
+	if a.k.epochErr != nil {
+		return -1, -1, a.k.epochErr
+	}
+	l := t.parts[tp.Partition]
+	newest := l.epochs[len(l.epochs)-1].epoch
+	switch {
+	case asked == kafka.NewestEpoch:
+		return newest, l.end, nil
+	case asked > newest:
+		return -1, -1, nil
+	}
+	for _, e := range l.epochs {
+		if e.epoch > asked {
+			return asked, e.start, nil
+		}
+	}
+	return asked, l.end, nil
+}
+
 type fakeFetcher struct {
 	k   *fakeKafka
 	mu  sync.Mutex
@@ -268,7 +330,7 @@ func (k *fakeKafka) next(ctx context.Context, to *kafka.Follow, first bool) *kaf
 }
 
 func (k *fakeKafka) batchAt(to *kafka.Follow, first bool) (kafka.Batch, bool) {
-	b := kafka.Batch{TopicPartition: to.TopicPartition, Position: to.Position, LeaderEpoch: 1}
+	b := kafka.Batch{TopicPartition: to.TopicPartition, Position: to.Position, LeaderEpoch: -1}
 	t := k.topics[to.Topic]
 	switch {
 	case t == nil || int(to.Partition) >= len(t.parts):
@@ -293,6 +355,13 @@ func (k *fakeKafka) batchAt(to *kafka.Follow, first bool) (kafka.Batch, bool) {
 			b.Records = append(b.Records, rec)
 		}
 	}
+	for i := range b.Records { // of one epoch
+		if l.epochAt(b.Records[i].Offset) != l.epochAt(b.Records[0].Offset) {
+			b.Records = b.Records[:i]
+			readable = b.Records[i-1].Offset + 1
+			break
+		}
+	}
 	k.fetched += len(b.Records)
 	if len(b.Records) == k.batch {
 		b.Position = b.Records[k.batch-1].Offset + 1
@@ -300,6 +369,9 @@ func (k *fakeKafka) batchAt(to *kafka.Follow, first bool) (kafka.Batch, bool) {
 		b.Position = readable
 	}
 	b.Position = max(b.Position, to.Position)
+	if b.Position > to.Position {
+		b.LeaderEpoch = l.epochAt(b.Position - 1)
+	}
 	return b, first || b.Position > to.Position
 }
 

@@ -19,7 +19,8 @@ type Flush struct {
 	// Fixed after BeginFlush, but for fold.vers, which belongs to the owner.
 	store storage.Table
 	fold  *fold
-	cp    storage.Checkpoint
+	epoch func() int32
+	cp    storage.Checkpoint // but for its epoch, which Run may fill in
 
 	failed bool // owner's: to be repeated
 
@@ -50,6 +51,10 @@ func (f *Flush) Run() error {
 			}
 			chunk, size = chunk[:0], 0
 		}
+	}
+	if f.cp.LeaderEpoch < 0 && f.epoch != nil {
+		// Asked behind the records: none of them is of a later epoch.
+		f.cp.LeaderEpoch = f.epoch()
 	}
 	return f.store.Apply(chunk, &f.cp)
 }
@@ -102,7 +107,7 @@ func (t *Table) BeginFlush() *Flush {
 	case t.cur.len() == 0 && !t.cpMoved:
 		return nil
 	}
-	t.flush = &Flush{store: t.store, fold: t.cur, cp: t.cp}
+	t.flush = &Flush{store: t.store, fold: t.cur, cp: t.cp, epoch: t.cfg.Epoch}
 	t.cur, t.spare = t.spare, nil
 	if t.cur == nil {
 		t.cur = &fold{}

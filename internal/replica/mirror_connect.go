@@ -162,8 +162,12 @@ func (r *mirrorRun) dial() {
 	if r.stopping {
 		return
 	}
+	idle := r.idle()
 	r.spawn(func() func() {
 		bounds, err := AskBounds(r.ctx, r.m.cfg.Client.Driver().Admin(), r.m.cfg.Topic)
+		if err == nil {
+			err = r.askCuts(idle, bounds)
+		}
 		return func() {
 			r.dialing = false
 			switch {
@@ -175,6 +179,39 @@ func (r *mirrorRun) dial() {
 			}
 		}
 	})
+}
+
+// idle are the partitions that are not followed.
+func (r *mirrorRun) idle() []*mirrorPart {
+	var idle []*mirrorPart
+	for _, p := range r.parts {
+		if !p.following {
+			idle = append(idle, p)
+		}
+	}
+	return idle
+}
+
+// askCuts asks whether the logs still have what was read of them.
+func (r *mirrorRun) askCuts(parts []*mirrorPart, bounds map[int32]Bounds) error {
+	for _, p := range parts {
+		b, ok := bounds[p.id]
+		if !ok {
+			continue
+		}
+		p.mu.Lock()
+		cp, has := p.rep.t.Committed()
+		p.mu.Unlock()
+		if !has {
+			continue
+		}
+		tp := kafka.TopicPartition{Topic: r.m.cfg.Topic, Partition: p.id}
+		if err := b.AskCut(r.ctx, r.m.cfg.Client.Driver().Admin(), tp, cp); err != nil {
+			return err
+		}
+		bounds[p.id] = b
+	}
+	return nil
 }
 
 // unreachable tries again later, unless that is in vain.

@@ -73,6 +73,7 @@ type Replica struct {
 	owner  []byte    // for checkpoints
 	began  time.Time // of the last restore
 	rows0  int64     // p.Rows then
+	bytes0 int64     // p.Bytes then
 	p      Progress
 }
 
@@ -153,7 +154,8 @@ func (r *Replica) rebuild(reason string, logStart int64) error {
 // begin sets the position and the state that follows from it.
 func (r *Replica) begin(pos int64) {
 	r.p.Begin, r.p.Position, r.p.Target, r.p.End = pos, pos, r.target.At, r.bounds.LastStable
-	r.p.Restored, r.p.Elapsed, r.rows0 = 0, 0, r.p.Rows
+	r.p.Restored, r.p.RestoredBytes, r.p.Elapsed = 0, 0, 0
+	r.rows0, r.bytes0 = r.p.Rows, r.p.Bytes
 	r.state = Restoring
 	r.checkTarget()
 }
@@ -162,7 +164,7 @@ func (r *Replica) checkTarget() {
 	if r.state == Restoring && !r.open && r.p.Position >= r.target.At {
 		r.state, r.fresh = Live, false
 		r.p.Elapsed = r.cfg.Clock.Now().Sub(r.began)
-		r.p.Restored = r.p.Rows - r.rows0
+		r.p.Restored, r.p.RestoredBytes = r.p.Rows-r.rows0, r.p.Bytes-r.bytes0
 	}
 }
 
@@ -329,6 +331,9 @@ type Progress struct {
 	// rows by the last restore.
 	Rows, Bytes, Restored int64
 
+	// RestoredBytes is keys and values of Restored.
+	RestoredBytes int64
+
 	// Counted since the replica was made: deletes, records that Accept
 	// refused, and records without a key, which are no rows.
 	Tombstones, Skipped, NullKeys int64
@@ -380,7 +385,7 @@ func (r *Replica) Progress() Progress {
 	p.State = r.state
 	if r.state == Restoring {
 		p.Elapsed = r.cfg.Clock.Now().Sub(r.began)
-		p.Restored = p.Rows - r.rows0
+		p.Restored, p.RestoredBytes = p.Rows-r.rows0, p.Bytes-r.bytes0
 	}
 	return p
 }

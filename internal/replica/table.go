@@ -31,6 +31,12 @@ type TableConfig struct {
 	// position that moved without rows may get ten times as old. Default
 	// 30 s.
 	FlushAge time.Duration
+
+	// Epoch, if set, is asked by a flush for the newest leader epoch of the
+	// log, where the checkpoint to be written tells none; -1: unknown. It is
+	// called on the goroutine that runs the flush and may block for a little
+	// while.
+	Epoch func() int32
 }
 
 func (c TableConfig) withDefaults() TableConfig {

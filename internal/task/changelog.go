@@ -33,17 +33,24 @@ func (e *epoch) changelog() []changelogRows {
 }
 
 // report is told of an acked run, under the write's lock: it moves the
-// store's changelog position, and notes records between that somebody else
-// wrote.
+// store's changelog position.
 func (c *changelogRows) report(run kafka.Run) {
-	if run.Base < 0 {
-		return
+	if run.Base >= 0 {
+		c.epoch.ends[c.store] = max(c.epoch.ends[c.store], run.Base+int64(run.To-run.From))
 	}
-	end := run.Base + int64(run.To-run.From)
+}
+
+// reportGap is told of an acked run before report: it notes records that
+// somebody else wrote before it.
+func (c *changelogRows) reportGap(run kafka.Run) {
 	if was := c.epoch.ends[c.store]; was >= 0 && run.Base > was {
 		c.epoch.strangers = append(c.epoch.strangers, gap{store: c.store, from: was, to: run.Base})
 	}
-	c.epoch.ends[c.store] = max(c.epoch.ends[c.store], end)
+}
+
+// refused is the error of a run that was not written.
+func (c *changelogRows) refused(run kafka.Run) error {
+	return &kafka.Error{TopicPartition: c.to, Offset: -1, Key: c.records[run.From].Key, Err: run.Err}
 }
 
 // gap is a range of a changelog that was written by somebody else.

@@ -28,28 +28,86 @@
 // while it was active. While one epoch is being written the next one is
 // active. At most one sealed epoch a task is under way.
 //
-// Without transactions an epoch is written in this order: outputs acked, then
-// changelog acked, then offsets committed. So after a crash the offsets are
-// never ahead of the effects: a record may be processed again, none is lost.
+// How an epoch is written depends on the guarantee.
+//
+//   - Exactly once: outputs stay with the epoch. The lane writes the sealed
+//     epochs that wait in one transaction: outputs, changelog rows, offsets.
+//   - At least once: outputs leave as their records finish. When they are
+//     acked the lane writes changelog rows and offsets in one transaction.
+//   - Without transactions: outputs acked, then changelog acked, then offsets
+//     committed. So after a crash the offsets are never ahead of the effects:
+//     a record may be processed again, none is lost.
+//
+// # A transaction
+//
+//	idle → writing → ending → idle
+//	          │         └─ unknown → judged
+//	          └─ aborted: the same epochs wait again
+//
+// It is open for as long as writing takes and never while a callback runs. An
+// epoch that was not committed is written again as it is; no callback runs
+// again. What ends a transaction early:
+//
+//   - Anything that may pass (a leader is away, the group is between two
+//     generations, the broker has aborted it): abort, write again. What the
+//     group refused waits for the next assignment.
+//   - An output or a row that will never be taken: its epoch leaves, the task
+//     decides; the other epochs are written again.
+//   - A task that was dropped before the offsets were sent: its epoch leaves.
+//   - An end that is not answered: it is asked for again. If that does not
+//     help, the producer epoch is renewed, which settles the transaction one
+//     way or the other, and the marks in the committed offsets say which.
+//   - Being fenced: the broker's timeout does that, and so does another member
+//     that believed this one gone. Renewing the own epoch tells which. If it
+//     was a member, this one first hears from the group that it still belongs
+//     to it; then it takes its id back and goes by the marks.
+//
+// A mark decides, never an offset: an epoch may move none, and another owner
+// may have committed the same ones. A mark of somebody else's says that the
+// tenure is over: the task is given up and taken over anew.
+//
+// After a transaction of which a request went unanswered the producer epoch
+// is renewed before the next one begins: what is still on its way would hit
+// that one.
+//
+// A claim, the first thing that a takeover commits, goes the same way: it is
+// an epoch without a task that moves nothing, and it is not judged but made
+// again.
 //
 // # Invariants
 //
 //  1. A record's effects join the active epoch at its boundary or not at all:
 //     rows and emits are staged while its callback runs, and an error or
 //     panic discards them.
+//
 //  2. Outputs to a partition leave in the order of the records that caused
 //     them.
+//
 //  3. Epochs of a task are written in the order in which they were sealed.
+//
 //  4. Positions in a committed epoch cover finished records only.
+//
 //  5. The store's position is never ahead of the committed epoch's changelog
 //     position (package replica keeps the order on disk).
+//
 //  6. Nothing is handed to the producer for a task that was dropped or whose
 //     member's lease is over: the task asks before records, outputs and seals,
 //     the lane before each step. Offsets are committed in the generation
 //     adopted last, which is adopted only when what it does not give to this
-//     member is dropped.
+//     member is dropped; so the lane reads the generation first and looks for
+//     dropped tasks then.
+//
 //  7. A task that is dropped fails nobody: what a callback returns after its
 //     context has ended ends no processor.
+//
+//  8. With transactions: what a task did becomes visible together or not at
+//     all, and once. A transaction commits only if the group accepted its
+//     offsets in a generation in which all its tasks were this member's;
+//     whoever owns them next reads offsets only when nothing is pending. So
+//     fencing saves time, and nothing rests on it.
+//
+//  9. Rows become committed, and may be flushed, when the transaction is known
+//     to be committed, not before.
 //
 // # What remains without transactions
 //

@@ -2,6 +2,7 @@ package task
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/rekastream/reka/internal/replica"
 	"github.com/rekastream/reka/kafka"
@@ -9,7 +10,8 @@ import (
 
 // epoch is what a task did between two seals.
 type epoch struct {
-	task   *Task
+	task   *Task  // nil: a claim
+	claim  *claim // nil: an epoch of a task
 	number uint64
 
 	// Owned by the task until it is sealed, then by the lane until it is
@@ -21,6 +23,11 @@ type epoch struct {
 	records   int
 	ends      []int64 // changelog position after the epoch, by store; -1 unknown
 	strangers []gap   // what others wrote into the changelogs meanwhile
+	outputs   []*slab // exactly once: to be written with it
+	bytes     int     // of rows and outputs, about
+
+	alone     bool      // timed out in a transaction with others: goes by itself
+	notBefore time.Time // of an epoch that timed out alone
 
 	// pending counts outputs that are not acked, and one for not being
 	// sealed. Whoever takes it to zero tells the lane.
@@ -37,14 +44,36 @@ type layer struct {
 	position int64 // joins: position in the source topic
 }
 
-// refusal are output records that the broker refused for good, with the
-// input records that caused them.
-type refusal struct {
-	target  kafka.TopicPartition
-	records []kafka.Record
-	origins []origin
-	err     error
+// dropped reports whether the epoch must not be committed.
+func (e *epoch) dropped() bool {
+	if e.claim != nil {
+		return e.claim.ctx.Err() != nil
+	}
+	return e.lost.Load() || e.task.dropped.Load()
 }
+
+// marked returns the offset that carries the mark.
+func (e *epoch) marked() *kafka.CommittedOffset {
+	for i := range e.positions {
+		if e.positions[i].Metadata != "" {
+			return &e.positions[i]
+		}
+	}
+	return nil // not reached: every epoch has one
+}
+
+// refusal are the records from From to To of a slab that the broker refused
+// for good.
+type refusal struct {
+	slab     *slab
+	from, to int
+	err      error
+}
+
+func (r *refusal) records() []kafka.Record { return r.slab.records[r.from:r.to] }
+
+// origins are the input records that caused them.
+func (r *refusal) origins() []origin { return r.slab.origins[r.from:r.to] }
 
 // origin is the input record behind an output.
 type origin struct {

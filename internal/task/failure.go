@@ -3,6 +3,7 @@ package task
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -59,9 +60,45 @@ func (e *SteerError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *SteerError) Unwrap() error { return e.Err }
 
+// failure is a record that failed.
+type failure struct {
+	in     *input
+	record *kafka.Record
+	tries  int // that failed before
+	err    error
+}
+
+// outcome is what becomes of a record that failed.
+type outcome int8
+
+const (
+	repeated outcome = iota // after a while
+	passed                  // passed over
+	unread                  // passed over, and says nothing about time
+	fatal                   // the task has failed with it
+)
+
 // recordFailed decides what becomes of the head of in. It reports true if
 // the record is finished.
 func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
+	switch what, wait := t.judge(failure{in: in, record: r, tries: t.tries, err: err}); what {
+	case repeated:
+		t.tries++
+		t.retrying = t.env.Clock.AfterFunc(wait, func() { t.box.Put(message{kind: msgRetry}) })
+		return false
+	case passed:
+		t.finished(in, r.Timestamp)
+	case unread:
+		t.finished(in, noTime)
+	case fatal:
+		return false
+	}
+	return true
+}
+
+// judge applies the error policy to a record that failed.
+func (t *Task) judge(f failure) (what outcome, wait time.Duration) {
+	in, r, err := f.in, f.record, f.err
 	phase, policy := "process", t.env.Graph.OnProcess
 	if _, ok := errors.AsType[*DecodeError](err); ok {
 		phase, policy = "decode", t.env.Graph.OnDecode
@@ -76,12 +113,10 @@ func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
 		policy = graph.Policy{}
 	}
 	place := &kafka.Error{TopicPartition: in.TopicPartition, Offset: r.Offset, Key: r.Key, Err: fmt.Errorf("%s: %w", phase, err)}
-	if t.tries < policy.Attempts {
-		t.tries++
+	if f.tries < policy.Attempts {
 		t.count.retries++
-		t.retrying = t.env.Clock.AfterFunc(policy.Wait(t.tries), func() { t.box.Put(message{kind: msgRetry}) })
 		t.note("record failed, will be tried again", place)
-		return false
+		return repeated, policy.Wait(f.tries + 1)
 	}
 	switch policy.Action {
 	case graph.Skip:
@@ -89,20 +124,18 @@ func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
 		t.note("record skipped", place)
 	case graph.DeadLetter:
 		if !t.deadLetter(policy.Topic, deadLetter{in: in, record: r, phase: phase, err: err}) {
-			return false
+			return fatal, 0
 		}
 		t.count.deadLetters++
 		t.note("record sent to the dead-letter topic", place)
 	default:
 		t.fail(place)
-		return false
+		return fatal, 0
 	}
 	if phase == "decode" {
-		t.finished(in, noTime) // a broken record says nothing about time
-	} else {
-		t.finished(in, r.Timestamp)
+		return unread, 0
 	}
-	return true
+	return passed, 0
 }
 
 // steered is the policy as a callback's error changes it.
@@ -186,36 +219,72 @@ func (e *Env) target(topic string) int {
 	return -1 // not reached: the processor lists every topic of the graph
 }
 
-// outputsRefused decides about outputs that the broker refused for good.
-func (t *Task) outputsRefused(e *epoch, r *refusal) {
-	n := len(r.records)
-	policy := t.env.Graph.OnProduce
-	first := kafka.TopicPartition{Partition: t.partition}
-	if o := r.origins[0]; o.input >= 0 {
-		first = t.inputs[o.input].TopicPartition
-	}
-	cause := &kafka.Error{TopicPartition: r.target, Offset: -1, Key: r.records[0].Key, Err: fmt.Errorf("output refused: %w", r.err)}
-	if policy.Action == graph.DeadLetter && policy.Topic != r.target.Topic && t.failed == nil && !t.dropped.Load() && !errors.Is(r.err, kafka.ErrClosed) {
-		for i := range r.records {
-			if !t.deadLetter(policy.Topic, deadLetter{record: &r.records[i], place: r.target, phase: "produce", err: r.err}) {
-				break
-			}
-			t.rec.emitted[0].retrace(r.origins[i])
-			t.count.deadLetters++
-		}
-		if t.failed == nil {
-			// The dead letters must be acked before the epoch that they
-			// belong to is: they leave with it.
-			t.sendAs(e)
-			e.acked(n)
-			return
-		}
+// outputsRefused decides about outputs that the broker refused for good: the
+// epoch goes on with dead letters in their place, or is lost.
+func (t *Task) outputsRefused(e *epoch, refusals []*refusal) {
+	defer e.answered(refusals)
+	if t.replaceOutputs(e, refusals) {
+		return
 	}
 	e.lost.Store(true)
-	if !t.dropped.Load() {
-		t.fail(&kafka.Error{TopicPartition: first, Offset: r.origins[0].offset, Err: fmt.Errorf("produce: %w", cause)})
+	if t.dropped.Load() {
+		return
 	}
-	e.acked(n)
+	r := refusals[0]
+	first, from := kafka.TopicPartition{Partition: t.partition}, r.origins()[0]
+	if from.input >= 0 {
+		first = t.inputs[from.input].TopicPartition
+	}
+	cause := &kafka.Error{TopicPartition: r.slab.target, Offset: -1, Key: r.records()[0].Key, Err: fmt.Errorf("output refused: %w", r.err)}
+	t.fail(&kafka.Error{TopicPartition: first, Offset: from.offset, Err: fmt.Errorf("produce: %w", cause)})
+}
+
+// replaceOutputs writes refused outputs to the dead-letter topic, as part of
+// the epoch that they belong to. It reports false if the policy, or the state
+// of the task, does not allow it.
+func (t *Task) replaceOutputs(e *epoch, refusals []*refusal) bool {
+	policy := t.env.Graph.OnProduce
+	if policy.Action != graph.DeadLetter || t.failed != nil || t.dropped.Load() {
+		return false
+	}
+	// What later records have emitted stays out of this epoch.
+	gathered := t.outboxes
+	t.outboxes = newOutboxes(t.env)
+	defer func() { t.outboxes = gathered }()
+	for _, r := range refusals {
+		if policy.Topic == r.slab.target.Topic || errors.Is(r.err, kafka.ErrClosed) {
+			return false
+		}
+		for i, rec := range r.records() {
+			if !t.deadLetter(policy.Topic, deadLetter{record: &rec, place: r.slab.target, phase: "produce", err: r.err}) {
+				return false
+			}
+			t.rec.emitted[0].retrace(r.origins()[i])
+			t.count.deadLetters++
+		}
+	}
+	if !t.env.HoldOutputs {
+		t.sendAs(e)
+		return true
+	}
+	for _, r := range slices.Backward(refusals) { // runs of one slab come in order
+		r.slab.remove(r.from, r.to)
+	}
+	e.outputs = slices.DeleteFunc(e.outputs, func(s *slab) bool { return len(s.records) == 0 })
+	t.holdOutputs(e)
+	return true
+}
+
+// answered counts refused outputs as dealt with: the epoch goes, back, to the
+// lane.
+func (e *epoch) answered(refusals []*refusal) {
+	if e.task.env.HoldOutputs {
+		e.task.env.Lane.ready(e)
+		return
+	}
+	for _, r := range refusals {
+		e.acked(r.to - r.from)
+	}
 }
 
 // misuse reports a record that was used outside its callback.

@@ -91,5 +91,5 @@ func (t *Task) rewrite(s *store, key []byte) {
 		value = append([]byte{}, value...)
 	}
 	s.table.Set(key, value, time)
-	t.active.moved = true
+	t.moved()
 }

@@ -159,9 +159,9 @@ func TestRefusedOutputsKeepTheirBytes(t *testing.T) {
 	if len(messages) != 1 || messages[0].kind != msgRefused {
 		t.Fatalf("messages: %+v", messages)
 	}
-	r := messages[0].refusal
-	if len(r.records) != 1 || string(r.records[0].Key) != "k1" || r.origins[0].offset != 1 {
-		t.Errorf("refused: %+v of %+v", r.records, r.origins)
+	r := messages[0].refusals[0]
+	if len(r.records()) != 1 || string(r.records()[0].Key) != "k1" || r.origins()[0].offset != 1 {
+		t.Errorf("refused: %+v of %+v", r.records(), r.origins())
 	}
 	if other := newSlab(); other == s {
 		t.Error("the slab is in use again")

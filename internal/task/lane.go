@@ -3,7 +3,6 @@ package task
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,16 +17,13 @@ import (
 type Identity struct {
 	Member     kafka.Member
 	MemberID   string
+	InstanceID string // empty: a dynamic member
 	Generation int32
 }
 
-// Lane writes the sealed epochs of its tasks and commits them: all that wait
-// are committed by one request. One goroutine owns it; it ends with Close.
-//
-// An epoch in the lane: its outputs are acked when it comes (ready); then its
-// changelog rows are sent (writing); when they are acked its offsets are
-// committed together with those of the others (committing); then the task is
-// told. Before each of these steps an epoch of a dropped task is let go.
+// Lane writes the sealed epochs of its tasks and commits them, all that wait
+// together. One goroutine owns it; it ends with Close. See the package comment
+// for what becomes of an epoch in it.
 type Lane struct {
 	env LaneEnv
 	box *work.Mailbox[laneMessage]
@@ -37,9 +33,11 @@ type Lane struct {
 	done   *work.Mailbox[struct{}] // closed when the goroutine has ended
 
 	// Owned by the goroutine.
-	commit  []*epoch // written, not committed
-	waiting []*epoch // ready, but the lease is over
+	waiting []*epoch // ready to be written
+	commit  []*epoch // without transactions: written, not committed
 	retry   kafka.Timer
+	retryAt time.Time // when retry fires
+	txn     txnState
 
 	mu sync.Mutex
 	id Identity // guarded by mu
@@ -50,7 +48,14 @@ type LaneEnv struct {
 	Clock    kafka.Clock
 	Work     work.Counter
 	Log      *zap.Logger
-	Producer kafka.Producer
+	Producer kafka.Producer // of changelogs, without transactions
+
+	// Transactor, if not nil, writes everything. It is initialised, and the
+	// lane's until Close.
+	Transactor kafka.Transactor
+	Group      string        // with transactions
+	ProcessID  string        // whose marks are this lane's
+	Timeout    time.Duration // of transactions
 }
 
 type laneMessage struct {
@@ -62,7 +67,7 @@ type laneMessage struct {
 type laneKind int8
 
 const (
-	laneReady   laneKind = iota // sealed, outputs acked
+	laneReady   laneKind = iota // sealed, and acked what left before
 	laneWritten                 // changelog acked, or refused with err
 	laneAgain                   // time to try what did not go
 	laneMember                  // the identity changed
@@ -110,8 +115,8 @@ func (l *Lane) Close() {
 	l.done.Take()
 }
 
-// ready is called from any goroutine when an epoch is sealed and its outputs
-// are acked.
+// ready is called from any goroutine when an epoch is sealed and what left
+// before is acked.
 func (l *Lane) ready(e *epoch) { l.box.Put(laneMessage{kind: laneReady, epoch: e}) }
 
 func (l *Lane) loop() {
@@ -119,180 +124,65 @@ func (l *Lane) loop() {
 	for {
 		messages, ok := l.box.Take()
 		if !ok {
+			l.forsakeClaims()
 			return
 		}
-		for i := range messages {
-			l.handle(&messages[i])
-		}
-		l.commitAll()
-	}
-}
-
-func (l *Lane) handle(m *laneMessage) {
-	switch m.kind {
-	case laneReady:
-		l.write(m.epoch)
-	case laneWritten:
-		if m.err != nil {
-			l.finish(m.epoch, m.err)
-			return
-		}
-		l.commit = append(l.commit, m.epoch)
-	case laneAgain, laneMember:
-		if l.retry != nil {
-			l.retry.Stop()
-			l.retry = nil
-		}
-		again := l.waiting
-		l.waiting = nil
-		for _, e := range again {
-			l.write(e)
+		l.handle(messages)
+		if l.env.Transactor != nil {
+			l.transact()
+		} else {
+			l.writeAll()
+			l.commitAll()
 		}
 	}
 }
 
-// write sends an epoch's changelog rows.
-func (l *Lane) write(e *epoch) {
-	if e.lost.Load() || e.task.dropped.Load() {
-		l.finish(e, errDropped)
-		return
-	}
-	if l.leaseOver() {
-		l.waiting = append(l.waiting, e)
-		l.later()
-		return
-	}
-	rows := e.changelog()
-	if len(rows) == 0 {
-		l.commit = append(l.commit, e)
-		return
-	}
-	w := &changelogWrite{lane: l, epoch: e}
-	for i := range rows {
-		w.left += len(rows[i].records)
-	}
-	for i := range rows {
-		l.env.Producer.Produce(kafka.Outgoing{TopicPartition: rows[i].to, Records: rows[i].records, Done: w.done(&rows[i])})
-	}
-}
-
-// changelogWrite counts the answers of one epoch's changelog records. The
-// producer's goroutines report to it.
-type changelogWrite struct {
-	lane  *Lane
-	epoch *epoch
-
-	mu   sync.Mutex
-	left int   // records without an answer
-	err  error // the first refusal
-}
-
-func (w *changelogWrite) done(rows *changelogRows) func(kafka.Run) {
-	return func(run kafka.Run) {
-		w.mu.Lock()
-		if run.Err != nil && w.err == nil {
-			w.err = &kafka.Error{TopicPartition: rows.to, Offset: -1, Key: rows.records[run.From].Key, Err: run.Err}
-		}
-		if run.Err == nil {
-			rows.report(run)
-		}
-		w.left -= run.To - run.From
-		last, err := w.left == 0, w.err
-		w.mu.Unlock()
-		if last {
-			w.lane.box.Put(laneMessage{kind: laneWritten, epoch: w.epoch, err: err})
-		}
-	}
-}
-
-// commitAll commits what is written, in one request.
-func (l *Lane) commitAll() {
-	if len(l.commit) == 0 || l.retry != nil {
-		return
-	}
-	live := l.commit[:0]
-	var offsets []kafka.CommittedOffset
-	for _, e := range l.commit {
-		if e.lost.Load() || e.task.dropped.Load() {
-			l.finish(e, errDropped)
-			continue
-		}
-		live = append(live, e)
-		offsets = append(offsets, e.positions...)
-	}
-	l.commit = live
-	if len(offsets) == 0 {
-		for _, e := range live {
-			l.finish(e, nil)
-		}
-		l.commit = l.commit[:0]
-		return
-	}
-	id := l.Identity()
-	if id.Member == nil {
-		return // no generation to commit in: the next Adopt comes back here
-	}
-	err := id.Member.Commit(l.ctx, id.MemberID, id.Generation, offsets)
-	switch {
-	case err == nil:
-		l.settle(offsets)
-	case l.ctx.Err() != nil:
-	case errors.Is(err, kafka.ErrRebalanceInProgress), errors.Is(err, kafka.ErrIllegalGeneration), errors.Is(err, kafka.ErrUnknownMember):
-		// The next assignment says which tasks are still ours; dropped ones
-		// leave above.
-		l.later()
-	default:
-		for _, e := range l.commit {
-			l.finish(e, fmt.Errorf("commit offsets: %w", err))
-		}
-		l.commit = l.commit[:0]
-	}
-}
-
-// settle tells the tasks whose offsets were all accepted, and keeps the
-// others for another try.
-func (l *Lane) settle(offsets []kafka.CommittedOffset) {
-	keep := l.commit[:0]
-	at := 0
-	for _, e := range l.commit {
-		var again, refused error
-		for range e.positions {
-			o := &offsets[at]
-			at++
-			switch {
-			case o.Err == nil:
-			case errors.Is(o.Err, kafka.ErrUnknownTopic) || kafka.Permanent(o.Err):
-				refused = &kafka.Error{TopicPartition: o.TopicPartition, Offset: o.Offset, Err: fmt.Errorf("commit offset: %w", o.Err)}
-			default:
-				again = o.Err
+func (l *Lane) handle(messages []laneMessage) {
+	for i := range messages {
+		m := &messages[i]
+		switch m.kind {
+		case laneReady:
+			l.waiting = append(l.waiting, m.epoch)
+		case laneWritten:
+			if m.err != nil {
+				l.finish(m.epoch, m.err)
+				continue
 			}
-			o.Err = nil
+			l.commit = append(l.commit, m.epoch)
+		case laneAgain, laneMember:
+			if l.retry != nil {
+				l.retry.Stop()
+				l.retry = nil
+			}
 		}
-		switch {
-		case refused != nil:
-			l.finish(e, refused)
-		case again != nil:
-			keep = append(keep, e)
-		default:
-			l.finish(e, nil)
-		}
-	}
-	clear(l.commit[len(keep):])
-	if l.commit = keep; len(keep) > 0 {
-		l.later()
 	}
 }
 
 // finish tells the task what became of its epoch.
 func (l *Lane) finish(e *epoch, err error) {
+	if e.claim != nil {
+		e.claim.answer.Put(err)
+		return
+	}
 	e.task.box.Put(message{kind: msgCommitted, epoch: e, err: err})
 }
 
-func (l *Lane) later() {
-	if l.retry == nil {
-		l.retry = l.env.Clock.AfterFunc(commitRetry, func() { l.box.Put(laneMessage{kind: laneAgain}) })
+// later has the lane look again in a while, or before.
+func (l *Lane) later(d time.Duration) {
+	at := l.env.Clock.Now().Add(d)
+	if l.retry != nil {
+		if !at.Before(l.retryAt) {
+			return
+		}
+		l.retry.Stop()
 	}
+	l.retryAt = at
+	l.retry = l.env.Clock.AfterFunc(d, func() { l.box.Put(laneMessage{kind: laneAgain}) })
 }
 
-// errDropped says that an epoch was let go because its task was dropped.
-var errDropped = errors.New("epoch dropped: the task is no longer this member's")
+var (
+	// errDropped says that an epoch was let go because its task was dropped.
+	errDropped = errors.New("epoch dropped: the task is no longer this member's")
+	// errTenure says that somebody else had the task since it was taken over.
+	errTenure = errors.New("epoch dropped: the task had another owner meanwhile")
+)

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/rekastream/reka/kafka"
@@ -30,7 +31,8 @@ type outbox struct {
 
 // slab holds outputs on their way to one partition. The task owns it until it
 // is sent, then the producer until all of it is acked; then it is used again,
-// by any task. One of which a part was refused is not.
+// by any task. One of which a part was refused is not. With exactly once it is
+// part of a sealed epoch instead, until that is committed.
 type slab struct {
 	target  kafka.TopicPartition
 	records []kafka.Record
@@ -111,7 +113,7 @@ func (s *slab) answer(run kafka.Run) {
 	e, n := s.epoch, run.To-run.From
 	if run.Err != nil {
 		s.refused = true
-		e.refuse(&refusal{s.target, s.records[run.From:run.To], s.origins[run.From:run.To], run.Err})
+		e.refuse(&refusal{slab: s, from: run.From, to: run.To, err: run.Err})
 	}
 	if s.left -= n; s.left == 0 {
 		e.task.landed(s.bytes)
@@ -124,6 +126,12 @@ func (s *slab) answer(run kafka.Run) {
 	}
 }
 
+// remove takes records out that will not be written.
+func (s *slab) remove(from, to int) {
+	s.records = slices.Delete(s.records, from, to)
+	s.origins = slices.Delete(s.origins, from, to)
+}
+
 // free gives the slab back. A chunk that is larger than others is not kept.
 func (s *slab) free() {
 	clear(s.records)
@@ -132,6 +140,19 @@ func (s *slab) free() {
 		s.chunk = nil
 	}
 	slabs.Put(s)
+}
+
+// holdOutputs makes everything gathered part of an epoch.
+func (t *Task) holdOutputs(e *epoch) {
+	for _, boxes := range t.outboxes {
+		for _, o := range boxes {
+			if o != nil && !o.empty() {
+				o.slab.target = o.target
+				e.outputs = append(e.outputs, o.slab)
+				o.slab, o.bytes = nil, 0
+			}
+		}
+	}
 }
 
 // flooded reports whether too much is on its way. If so, msgRoom comes when

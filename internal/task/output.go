@@ -64,6 +64,15 @@ func (r *Record) origin() origin {
 	return origin{input: int32(r.in.rank), offset: r.source.Offset}
 }
 
+// newOutboxes returns empty ones: by target, by partition.
+func newOutboxes(env *Env) [][]*outbox {
+	boxes := make([][]*outbox, len(env.Outputs))
+	for i := range env.Outputs {
+		boxes[i] = make([]*outbox, env.Outputs[i].Partitions)
+	}
+	return boxes
+}
+
 func (t *Task) outbox(target int, partition int32) *outbox {
 	boxes := t.outboxes[target]
 	if boxes[partition] == nil {
@@ -73,8 +82,11 @@ func (t *Task) outbox(target int, partition int32) *outbox {
 }
 
 // sendOutputs hands gathered outputs to the producer: those that are large,
-// or all. Between records only.
+// or all. Between records only. With exactly once they wait for the seal.
 func (t *Task) sendOutputs(all bool) {
+	if t.env.HoldOutputs {
+		return
+	}
 	may := false
 	for _, boxes := range t.outboxes {
 		for _, o := range boxes {
@@ -89,8 +101,7 @@ func (t *Task) sendOutputs(all bool) {
 }
 
 // sendAs hands everything gathered to the producer as outputs that epoch e
-// waits for. Epochs commit in order, so those of later records among them are
-// acked before their own epoch commits.
+// waits for.
 func (t *Task) sendAs(e *epoch) {
 	for _, boxes := range t.outboxes {
 		for _, o := range boxes {
@@ -105,8 +116,14 @@ func (t *Task) sendAs(e *epoch) {
 // written. The task decides what becomes of them and takes them off the
 // epoch; a task that has ended cannot, and the epoch is lost.
 func (e *epoch) refuse(r *refusal) {
-	if !e.task.box.Put(message{kind: msgRefused, epoch: e, refusal: r}) {
+	if !e.task.box.Put(message{kind: msgRefused, epoch: e, refusals: []*refusal{r}}) {
 		e.lost.Store(true)
-		e.acked(len(r.records))
+		e.acked(r.to - r.from)
 	}
+}
+
+// refuseAll is refuse for the outputs of a sealed epoch, which the task has
+// again from now on.
+func (e *epoch) refuseAll(refusals []*refusal) {
+	e.task.box.Put(message{kind: msgRefused, epoch: e, refusals: refusals})
 }

@@ -57,10 +57,13 @@ type Settings struct {
 	CommitInterval time.Duration // from the first change to the seal
 	EpochBytes     int           // an epoch that holds more is sealed early; twice that stops the task
 	RecordBytes    int           // bound of one record's staged bytes
+	Unfinished     int           // bound of a task's unfinished records
 	CacheBytes     int           // of rows, a store and partition
 	FlushBytes     int           // committed and not yet flushed rows, a store and partition
 	FlushAge       time.Duration // how long committed rows may wait for their flush
 	ProcessID      string        // goes into the mark
+	HoldOutputs    bool          // exactly once: outputs are written with their epoch
+	Transactions   bool          // the lane writes in transactions
 }
 
 // Target is what is known of a topic that is written to.
@@ -79,6 +82,7 @@ const (
 	Failed                    // Event.Err ends the processor; the task waits for Close
 	Written                   // closing: nothing will be written any more
 	Closed                    // closing is over
+	Disowned                  // another owner was there meanwhile: to be closed and taken over anew
 	Progress                  // restore progress or counters were published
 )
 

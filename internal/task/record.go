@@ -31,12 +31,13 @@ type Record struct {
 	key    []byte
 	arg    any // of a visit
 
-	active  bool
-	err     error
-	staged  []staged
-	bytes   []byte // of staged rows
-	emitted []*outbox
-	size    int // staged bytes, outputs included
+	active   bool
+	deferred *Deferred // nil: finished when the handler returns
+	err      error
+	staged   []staged
+	bytes    []byte // of staged rows
+	emitted  []*outbox
+	size     int // staged bytes, outputs included
 }
 
 // staged is a row change of this record. Its bytes lie in Record.bytes.
@@ -51,7 +52,7 @@ type span struct{ from, to int }
 
 func (r *Record) begin(in *input, source *kafka.Record, time int64) {
 	r.in, r.source, r.time, r.key = in, source, time, source.Key
-	r.active, r.err, r.size, r.arg = true, nil, 0, nil
+	r.active, r.deferred, r.err, r.size, r.arg = true, nil, nil, 0, nil
 	r.staged, r.bytes, r.emitted = r.staged[:0], r.bytes[:0], r.emitted[:0]
 }
 
@@ -71,7 +72,7 @@ func (r *Record) keep() {
 
 // void forgets everything that the record's callback did.
 func (r *Record) void() {
-	r.active = false
+	r.active, r.deferred = false, nil
 	for i := len(r.emitted) - 1; i >= 0; i-- {
 		r.emitted[i].drop()
 	}

@@ -12,10 +12,16 @@ import (
 )
 
 // seal makes an epoch of what was done and hands it to the lane. If one is
-// still being written it is done as soon as that one is committed.
+// still being written it is done as soon as that one is committed, and if
+// records are unfinished as soon as there are none: none is started until
+// then.
 func (t *Task) seal() {
 	if t.writing != nil {
 		t.sealDue = true
+		return
+	}
+	if t.unfinished.n > 0 {
+		t.sealDue = !t.unfinished.lost
 		return
 	}
 	t.sealDue = false
@@ -26,13 +32,15 @@ func (t *Task) seal() {
 		t.sealDue = true
 		return
 	}
-	t.sendOutputs(true)
+	if t.sendOutputs(true); t.env.HoldOutputs {
+		t.holdOutputs(t.active.epoch)
+	}
 	if t.timer != nil {
 		t.timer.Stop()
 		t.timer = nil
 	}
 	e := t.active.epoch
-	e.records = t.active.records
+	e.records, e.bytes = t.active.records, t.active.bytes
 	e.ends = make([]int64, len(t.stores))
 	for i, s := range t.stores {
 		e.ends[i] = s.end
@@ -83,7 +91,11 @@ func (t *Task) committed(e *epoch, err error) {
 	}
 	t.writing = nil
 	if err != nil {
-		if !errors.Is(err, errDropped) {
+		switch {
+		case errors.Is(err, errTenure):
+			t.disowned()
+			return
+		case !errors.Is(err, errDropped):
 			t.fail(err)
 		}
 		if t.failed == nil && !t.dropped.Load() {
@@ -92,6 +104,10 @@ func (t *Task) committed(e *epoch, err error) {
 		t.dropped.Store(true) // what follows this epoch must not be committed
 		return
 	}
+	for _, s := range e.outputs {
+		s.free()
+	}
+	e.outputs = nil
 	t.settle(e)
 	t.count.epochs++
 	t.count.lastCommit = t.env.Clock.Now()
@@ -102,6 +118,14 @@ func (t *Task) committed(e *epoch, err error) {
 	if t.sealDue {
 		t.seal()
 	}
+}
+
+// disowned gives up: somebody else had the task since it was taken over, so
+// nothing that it did since its last commit counts.
+func (t *Task) disowned() {
+	t.dropped.Store(true)
+	t.cancel()
+	t.event(Disowned, nil)
 }
 
 // settle makes the epoch's rows committed ones.

@@ -20,6 +20,7 @@ type Stats struct {
 	DeadLetters int64
 	Retries     int64
 	Visited     int64 // keys that visitors saw
+	Unfinished  int   // records deferred, or held back behind one of their key
 	Epochs      int64 // committed
 
 	LastCommit time.Time
@@ -65,6 +66,7 @@ func (t *Task) publish() {
 	s.Partition, s.State = t.partition, t.state.String()
 	s.Records, s.Bytes, s.Skipped, s.NullValues, s.NullKeys = c.records, c.bytes, c.skipped, c.nullValues, c.nullKeys
 	s.DeadLetters, s.Retries, s.Visited, s.Epochs = c.deadLetters, c.retries, c.visited, c.epochs
+	s.Unfinished = t.unfinished.n
 	s.LastCommit, s.StreamTime = c.lastCommit, t.streamTime
 	s.Inputs = s.Inputs[:0]
 	for _, in := range t.inputs {

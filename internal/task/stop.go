@@ -7,7 +7,8 @@ import (
 )
 
 // close begins to close: no record is started any more. What is finished is
-// sealed unless the task is dropped.
+// sealed unless the task is dropped. Unfinished records are waited for, but
+// not those that have failed and wait to be repeated.
 func (t *Task) close() {
 	if t.state == stateClosed {
 		return
@@ -21,6 +22,9 @@ func (t *Task) close() {
 			t.retrying.Stop()
 			t.retrying = nil
 		}
+	}
+	if t.dropped.Load() || len(t.unfinished.resting) > 0 {
+		t.loseUnfinished()
 	}
 	t.advanceClose()
 }
@@ -59,7 +63,7 @@ func (t *Task) advanceClose() {
 				t.seal()
 			}
 			if t.writing != nil || t.sealDue {
-				return // committed, or a look at the lease, comes back here
+				return // committed, a look at the lease, or the last unfinished record, comes back here
 			}
 		}
 		t.written = true

@@ -28,6 +28,7 @@ type Task struct {
 	dropped atomic.Bool  // nothing may be written any more
 	flying  atomic.Int64 // bytes of outputs that the producer has and has not answered
 	stalled atomic.Bool  // the task waits for flying to fall
+	hurry   atomic.Bool  // a message waits that must not wait for the turn's end
 
 	// Owned by the goroutine.
 	state      taskState
@@ -37,13 +38,15 @@ type Task struct {
 	restoring  []*restore
 	rec        Record
 	active     active
-	writing    *epoch // sealed and not yet committed
-	sealDue    bool   // seal again as soon as nothing is being written
-	timer      kafka.Timer
+	writing    *epoch      // sealed and not yet committed
+	sealDue    bool        // seal again as soon as nothing is being written
+	timer      kafka.Timer // seals
+	lazy       bool        // timer waits longer than for changes
 	flushTimer kafka.Timer
 	flushes    int // under way
 	streamTime int64
-	tries      int // of the record at hand
+	unfinished unfinished
+	tries      int // of the record at the head of its input
 	retrying   kafka.Timer
 	leaseWait  kafka.Timer // runs while the lease is over and something waits for it
 	failed     error
@@ -89,15 +92,17 @@ func (s taskState) String() string {
 
 // message is what reaches a task's goroutine.
 type message struct {
-	kind    messageKind
-	index   int // of input, restore, gap read
-	term    int // of a restore
-	batch   *kafka.Batch
-	epoch   *epoch
-	refusal *refusal
-	flushed *flushed
-	visit   *Visit
-	err     error
+	kind     messageKind
+	index    int // of input, restore, gap read
+	term     int // of a restore
+	batch    *kafka.Batch
+	epoch    *epoch
+	refusals []*refusal
+	flushed  *flushed
+	visit    *Visit
+	deferred *Deferred
+	held     *held
+	err      error
 }
 
 type messageKind int8
@@ -115,6 +120,8 @@ const (
 	msgLease                        // time to look at the lease again
 	msgRoom                         // outputs were answered that the task waited for
 	msgVisit                        // run a visitor
+	msgDeferred                     // a deferred record is to be finished, or failed
+	msgRested                       // the backoff of an unfinished record is over
 	msgClose                        // close; the drop flag says how
 )
 
@@ -135,10 +142,7 @@ func New(env *Env, partition int32, start Start) *Task {
 	}
 	t.rec.task = t
 	t.active.epoch = newEpoch(t, start.Mark.Epoch+1)
-	t.outboxes = make([][]*outbox, len(env.Outputs))
-	for i := range env.Outputs {
-		t.outboxes[i] = make([]*outbox, env.Outputs[i].Partitions)
-	}
+	t.outboxes = newOutboxes(env)
 	t.makeInputs()
 	return t
 }
@@ -158,7 +162,15 @@ func (t *Task) Close(drop bool) {
 		t.dropped.Store(true)
 		t.cancel()
 	}
-	t.box.Put(message{kind: msgClose})
+	t.urge(msgClose)()
+}
+
+// urge returns what sends a message that is handled after the record at hand.
+func (t *Task) urge(kind messageKind) func() {
+	return func() {
+		t.box.Put(message{kind: kind})
+		t.hurry.Store(true) // after it: whoever takes it back has seen the message
+	}
 }
 
 // Cancel ends the context of a callback that is running.
@@ -178,6 +190,7 @@ func (t *Task) loop() {
 	more := false
 	for t.state != stateClosed {
 		var messages []message
+		t.hurry.Store(false)
 		if more {
 			messages = t.box.TryTake()
 		} else {
@@ -218,7 +231,7 @@ func (m *message) discard() {
 		m.batch.Release()
 	case msgRefused:
 		m.epoch.lost.Store(true)
-		m.epoch.acked(len(m.refusal.records))
+		m.epoch.answered(m.refusals)
 	case msgVisit:
 		m.visit.finish(ErrVisitAborted)
 	default:
@@ -239,7 +252,7 @@ func (t *Task) handle(m *message) {
 	case msgCommitted:
 		t.committed(m.epoch, m.err)
 	case msgRefused:
-		t.outputsRefused(m.epoch, m.refusal)
+		t.outputsRefused(m.epoch, m.refusals)
 	case msgFlushed:
 		t.flushEnded(m.flushed)
 	case msgFlush:
@@ -255,6 +268,10 @@ func (t *Task) handle(m *message) {
 		}
 	case msgVisit:
 		t.beginVisit(m.visit)
+	case msgDeferred:
+		t.deferredCalled(m.deferred)
+	case msgRested:
+		t.rested(m.held)
 	case msgClose:
 		t.close()
 	}
@@ -281,7 +298,11 @@ func (t *Task) take(in *input, b *kafka.Batch) {
 // process runs records for one turn. It reports whether more can be done at
 // once.
 func (t *Task) process() (more bool) {
-	for n := 0; n < turnRecords; {
+	n := 0
+	if len(t.unfinished.ready) > 0 {
+		n = t.resume()
+	}
+	for n < turnRecords && !t.hurry.Load() {
 		if !t.mayProcess() {
 			return false
 		}
@@ -294,7 +315,7 @@ func (t *Task) process() (more bool) {
 		if in == nil || !t.mayWrite() {
 			return false
 		}
-		for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
+		for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && !t.hurry.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
 			if in.index >= in.ahead {
 				t.prefetch(in)
 			}
@@ -351,6 +372,9 @@ func (t *Task) mayProcess() bool {
 	if t.state != stateRunning || t.failed != nil || t.retrying != nil || t.active.bytes >= 2*t.env.EpochBytes || t.flooded() {
 		return false
 	}
+	if t.unfinished.n > 0 && !t.mayStart() {
+		return false
+	}
 	for _, s := range t.stores {
 		if s.table.Full() {
 			return false
@@ -368,41 +392,60 @@ func (t *Task) mayProcess() bool {
 // may go on.
 func (t *Task) makeRoom() bool {
 	t.seal()
-	return t.active.bytes < 2*t.env.EpochBytes
+	return t.active.bytes < 2*t.env.EpochBytes && !t.draining()
 }
 
-// one processes a record. It reports false if the record is not finished.
+// one processes the head of an input. It reports false if no further record
+// may be started.
 func (t *Task) one(in *input, r *kafka.Record) bool {
-	if in.join >= 0 {
-		return t.joined(in, r)
+	if t.unfinished.n > 0 && t.park(in, r) {
+		return t.mayStart()
 	}
+	if in.join >= 0 {
+		t.setJoined(in, r)
+		t.finished(in, r.Timestamp)
+		return true
+	}
+	time, err := t.run(in, r)
+	switch {
+	case err != nil:
+		return t.recordFailed(in, r, err)
+	case t.rec.deferred != nil:
+		t.putOff(in, r, time)
+		return t.mayStart()
+	}
+	t.finished(in, time)
+	return true
+}
+
+// run runs the callback of a record, unless it is one to pass over, and keeps
+// what it did, unless it deferred the record.
+func (t *Task) run(in *input, r *kafka.Record) (time int64, err error) {
 	decl := &t.env.Graph.Inputs[in.slot]
-	time := r.Timestamp
-	if time < 0 {
+	if time = r.Timestamp; time < 0 {
 		if !decl.WallTime {
-			return t.recordFailed(in, r, &DecodeError{Err: errNoTimestamp})
+			return noTime, &DecodeError{Err: errNoTimestamp}
 		}
 		time = t.env.Clock.Now().UnixMilli()
 	}
 	switch {
 	case r.Value == nil && !decl.Nulls:
 		t.count.nullValues++
-		t.finished(in, time)
-		return true
+		return time, nil
 	case r.Key == nil && !decl.NullKeys:
 		t.count.nullKeys++
-		t.finished(in, time)
-		return true
+		return time, nil
 	}
 	t.rec.begin(in, r, time)
 	if err := t.call(t.env.Inputs[in.slot]); err != nil {
 		t.rec.void()
-		return t.recordFailed(in, r, err)
+		return time, err
 	}
-	t.rec.keep()
-	t.count.bytes += int64(len(r.Key) + len(r.Value))
-	t.finished(in, time)
-	return true
+	if t.rec.deferred == nil {
+		t.rec.keep()
+		t.count.bytes += int64(len(r.Key) + len(r.Value))
+	}
+	return time, nil
 }
 
 // call runs a handler on t.rec.
@@ -416,29 +459,35 @@ func (t *Task) call(h Handler) (err error) {
 	if t.rec.err != nil {
 		return t.rec.err
 	}
+	if err == nil && t.rec.deferred != nil && len(t.rec.staged)+len(t.rec.emitted) > 0 {
+		return errDeferredEffects
+	}
 	return err
 }
 
 // finished moves past the head of in.
 func (t *Task) finished(in *input, time int64) {
-	t.streamTime = max(t.streamTime, time)
 	t.tries = 0
-	t.active.moved = true
-	t.active.records++
-	t.count.records++
+	t.counted(time)
 	in.next()
 }
 
-// joined takes a row of a joined table in at its turn.
-func (t *Task) joined(in *input, r *kafka.Record) bool {
+// counted notes that a record is finished.
+func (t *Task) counted(time int64) {
+	t.streamTime = max(t.streamTime, time)
+	t.moved()
+	t.active.records++
+	t.count.records++
+}
+
+// setJoined takes a row of a joined table in at its turn.
+func (t *Task) setJoined(in *input, r *kafka.Record) {
 	if r.Key == nil {
 		t.count.nullKeys++
 	} else {
 		t.joins[in.join].table.Set(r.Key, r.Value, r.Timestamp)
 		t.active.bytes += len(r.Key) + len(r.Value) + rowOverhead
 	}
-	t.finished(in, r.Timestamp)
-	return true
 }
 
 // rowOverhead is what a row costs in an epoch beside its bytes.
@@ -455,12 +504,26 @@ func (t *Task) endTurn(more bool) {
 	switch {
 	case t.state == stateClosing:
 		t.advanceClose()
-	case t.active.moved && t.timer == nil && !t.sealDue:
-		t.timer = t.env.Clock.Linger(t.env.CommitInterval, func() { t.box.Put(message{kind: msgSeal}) })
-	case t.active.slid && t.timer == nil && !t.sealDue:
-		t.timer = t.env.Clock.Linger(lazyCommit*t.env.CommitInterval, func() { t.box.Put(message{kind: msgSeal}) })
+	case t.active.slid && !t.active.moved && t.timer == nil && !t.sealDue:
+		t.timer, t.lazy = t.env.Clock.Linger(lazyCommit*t.env.CommitInterval, t.urge(msgSeal)), true
 	}
 	t.publish()
+}
+
+// moved notes that the active epoch has something in it. From the first of it
+// the commit interval runs, also while the turn goes on.
+func (t *Task) moved() {
+	if t.active.moved {
+		return
+	}
+	t.active.moved = true
+	if t.timer != nil && t.lazy {
+		t.timer.Stop()
+		t.timer = nil
+	}
+	if t.timer == nil && !t.sealDue {
+		t.timer, t.lazy = t.env.Clock.Linger(t.env.CommitInterval, t.urge(msgSeal)), false
+	}
 }
 
 // lazyCommit is how many commit intervals positions may wait that moved over
@@ -479,6 +542,7 @@ func (t *Task) fail(err error) {
 		return
 	}
 	t.failed = fmt.Errorf("task %d: %w", t.partition, err)
+	t.loseUnfinished()
 	if store, ok := errors.AsType[*StoreError](err); t.dropped.Load() && (!ok || errors.Is(store, context.Canceled)) {
 		t.env.Log.Info("a task that was given up failed", zap.Error(t.failed))
 		return

@@ -129,7 +129,7 @@ func (t *Task) visitSome() int {
 		return 1
 	}
 	n := 0
-	for len(p.keys) > 0 && t.mayProcess() {
+	for len(p.keys) > 0 && t.mayProcess() && !t.hurry.Load() {
 		if !t.visitKey(v, p.keys[0]) {
 			break
 		}
@@ -147,7 +147,7 @@ func (t *Task) visitSome() int {
 			v.finish(nil)
 			return n + 1
 		}
-		t.active.moved = true
+		t.moved()
 		t.visited = append(t.visited, v)
 	}
 	return n + 1
@@ -184,7 +184,7 @@ func (t *Task) visitKey(v *Visit, key []byte) bool {
 		return false
 	}
 	t.rec.keep()
-	t.active.moved = true
+	t.moved()
 	t.count.visited++
 	return true
 }

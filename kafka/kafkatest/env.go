@@ -35,6 +35,15 @@ type Env struct {
 	// cannot.
 	Compact func(t *testing.T, topic string)
 
+	// Elect makes a partition's leader begin a new epoch, another broker or
+	// the same one, without losing a record. Nil: the environment cannot.
+	Elect func(t *testing.T, tp kafka.TopicPartition)
+
+	// Truncate elects a leader that lacks everything from an offset on, and
+	// writes records to it before anybody can look. Nil: the environment
+	// cannot.
+	Truncate func(t *testing.T, tp kafka.TopicPartition, offset int64, records ...kafka.Record)
+
 	// Lacks says what the environment does differently from a real broker,
 	// each with the reason. Cases that need it are skipped with that reason.
 	Lacks map[Capability]string
@@ -63,6 +72,10 @@ const (
 	// PendingByPartition: a pending offset of one partition does not hold back
 	// the stable offsets of another.
 	PendingByPartition Capability = "pending offsets by partition"
+	// OffsetsTopic: the topic of groups' offsets can be asked about.
+	OffsetsTopic Capability = "topic of groups' offsets"
+	// EmptyEpochs: a leader knows of epochs in which nothing was written.
+	EmptyEpochs Capability = "empty leader epochs"
 )
 
 // need skips the case if the environment lacks c.
@@ -126,6 +139,8 @@ func Run(t *testing.T, open func(t *testing.T) Env) {
 		{"transactor", transactorCases},
 		{"transactor offsets", transactorOffsetsCases},
 		{"transactor fence", transactorFenceCases},
+		{"writers", writersCases},
+		{"epochs", epochCases},
 		{"client", clientCases},
 	}
 	for _, s := range subjects {

@@ -8,6 +8,8 @@ import (
 )
 
 var fetchErrorCases = []testCase{
+	{"a log that was cut below the position and grew again ends the following", testFetchCut},
+	{"a log that was cut behind the position is read on", testFetchCutBehind},
 	{"a position behind the end is out of range", testFetchBeyondEnd},
 	{"a position below the log start is out of range", testFetchBelowStart},
 	{"an unknown topic or partition ends the following", testFetchUnknown},
@@ -115,4 +117,43 @@ func testFetchErrorAlone(t *testing.T, e Env) {
 	again := follow(f, bad, 0)
 	write(t, e, bad, numbered(0, 5)...)
 	wantNumbered(t, again.waitRecords(t, 5), 0, 5)
+}
+
+// The position exists, but what was delivered before it does not.
+func testFetchCut(t *testing.T, e Env) {
+	if e.Truncate == nil {
+		t.Skip("the environment cannot lose records")
+	}
+	tp := kafka.TopicPartition{Topic: e.topic(t, 1)}
+	write(t, e, tp, numbered(0, 10)...)
+	in := follow(newFetcher(t, e.Driver, kafka.FetcherConfig{}), tp, 0)
+	in.waitRecords(t, 10)
+	e.Truncate(t, tp, 4, numbered(20, 20)...)
+	err := in.waitErr(t)
+	var cut *kafka.TruncatedError
+	if !errors.As(err, &cut) || cut.TopicPartition != tp || cut.Position != 10 || cut.End != 4 || cut.HighWatermark != 24 {
+		t.Fatalf("error %v, want a TruncatedError at 4", err)
+	}
+	if n := in.count(); n != 10 {
+		t.Fatalf("%d records, want the 10 of before", n)
+	}
+	var out *kafka.OffsetOutOfRangeError
+	if !errors.Is(err, kafka.ErrOffsetOutOfRange) || !errors.As(err, &out) || out.LogStart != 0 {
+		t.Fatalf("error %v is not one of an offset out of range", err)
+	}
+}
+
+// A leader that has everything that was read is like the one before.
+func testFetchCutBehind(t *testing.T, e Env) {
+	if e.Truncate == nil {
+		t.Skip("the environment cannot lose records")
+	}
+	tp := kafka.TopicPartition{Topic: e.topic(t, 1)}
+	write(t, e, tp, numbered(0, 10)...)
+	in := follow(newFetcher(t, e.Driver, kafka.FetcherConfig{}), tp, 0)
+	in.waitRecords(t, 10)
+	e.Truncate(t, tp, 10, numbered(10, 1)...)
+	in.waitRecords(t, 11)
+	e.Truncate(t, tp, 11, numbered(11, 4)...)
+	wantNumbered(t, in.waitRecords(t, 15), 0, 15)
 }

@@ -9,5 +9,7 @@ var Lacks = map[kafkatest.Capability]string{
 	kafkatest.MetadataLimit:      "the fake cluster takes commit metadata of any size",
 	kafkatest.InitFencing:        "the fake cluster takes any epoch at initialisation",
 	kafkatest.PendingByPartition: "pending offsets of one partition make all of the group unstable in the fake cluster",
+	kafkatest.OffsetsTopic:       "the fake cluster keeps offsets in no topic",
+	kafkatest.EmptyEpochs:        "the fake cluster answers for epochs that batches have only",
 	kafkatest.StableLogStart:     "compaction in the fake cluster moves the log start to the first surviving batch",
 }

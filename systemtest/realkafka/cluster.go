@@ -122,14 +122,21 @@ func (c *Cluster) choosePorts() error {
 			_ = l.Close() // it was only held
 		}
 	}()
-	for _, n := range c.nodes {
-		for i := range n.listeners {
+	for i, n := range c.nodes {
+		for j := range n.listeners {
+			own := &n.listeners[j]
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			if err != nil {
 				return err
 			}
 			taken = append(taken, l)
-			n.listeners[i].port = l.Addr().(*net.TCPAddr).Port
+			own.port = l.Addr().(*net.TCPAddr).Port
+			if own.name != proxiedListener {
+				continue
+			}
+			if own.advertise, err = c.cfg.Through(i, l.Addr().String()); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -280,6 +287,19 @@ func (n *node) halt(sig os.Signal) error {
 // SASL.
 func (c *Cluster) Brokers() []string { return c.addrs(plainListener) }
 
+// ProxiedBrokers returns the addresses that lead through Config.Through.
+func (c *Cluster) ProxiedBrokers() []string {
+	var out []string
+	for _, n := range c.nodes {
+		for _, l := range n.listeners {
+			if l.name == proxiedListener {
+				out = append(out, l.advertise)
+			}
+		}
+	}
+	return out
+}
+
 func (c *Cluster) addrs(listener string) []string {
 	out := make([]string, len(c.nodes))
 	for i, n := range c.nodes {
@@ -318,6 +338,12 @@ func (c *Cluster) Restart(tb testing.TB, i int) {
 
 // Launch is Restart without waiting.
 func (c *Cluster) Launch(i int) error { return c.launch(c.nodes[i]) }
+
+// Crash is Kill for a program that is not a test.
+func (c *Cluster) Crash(i int) error { return c.nodes[i].halt(os.Kill) }
+
+// Ready waits until every running node serves and knows the others.
+func (c *Cluster) Ready() error { return c.ready() }
 
 // Close ends all nodes at once; their data is the caller's to remove.
 // Closing twice does nothing.

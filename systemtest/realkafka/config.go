@@ -22,12 +22,27 @@ type Config struct {
 
 	// Properties are further settings of the brokers.
 	Properties map[string]string
+
+	// Through adds a listener that clients reach through a proxy: it is
+	// called with each node's number, from 0, and the listener's address, and
+	// returns the address that the node shall advertise. It is called again
+	// if the start has to choose other ports. See Cluster.ProxiedBrokers.
+	Through func(node int, addr string) (advertise string, err error)
 }
 
 // listener is one of a node's.
 type listener struct {
-	name string
-	port int
+	name      string
+	port      int
+	advertise string // empty: the address itself
+}
+
+// protocol is the security protocol that the listener speaks.
+func (l listener) protocol() string {
+	if l.name == proxiedListener {
+		return plainListener
+	}
+	return l.name
 }
 
 // Names of listeners.
@@ -37,12 +52,16 @@ const (
 	tlsListener        = "SSL"
 	saslListener       = "SASL_PLAINTEXT"
 	saslTLSListener    = "SASL_SSL"
+	proxiedListener    = "PROXIED"
 )
 
 func (c Config) listenerNames() []string {
 	names := []string{plainListener, controllerListener}
 	if c.Secure {
 		names = append(names, tlsListener, saslListener, saslTLSListener)
+	}
+	if c.Through != nil {
+		names = append(names, proxiedListener)
 	}
 	return names
 }
@@ -57,8 +76,11 @@ func (c *Cluster) properties(n *node) string {
 		at := fmt.Sprintf("%s://127.0.0.1:%d", l.name, l.port)
 		listen = append(listen, at)
 		if l.name != controllerListener {
+			if l.advertise != "" {
+				at = l.name + "://" + l.advertise
+			}
 			advertise = append(advertise, at)
-			protocols = append(protocols, l.name+":"+l.name)
+			protocols = append(protocols, l.name+":"+l.protocol())
 		}
 	}
 	for _, other := range c.nodes {
