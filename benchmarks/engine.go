@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rekastream/reka"
@@ -20,15 +21,28 @@ type running struct {
 	ended chan error // capacity 1: what Run returned
 }
 
-// start runs a processor of a group that has the given edges. With state it
-// has an empty state directory.
-func (b *bench) start(ctx context.Context, group string, state bool, edges ...processor.Edge) (*running, error) {
+// how a processor runs.
+type how struct {
+	state bool // it has an empty state directory
+	with  []processor.Option
+}
+
+func exactly(o ...processor.Option) []processor.Option {
+	return append(o, processor.WithGuarantee(processor.ExactlyOnce))
+}
+
+func atLeast(o ...processor.Option) []processor.Option {
+	return append(o, processor.WithGuarantee(processor.AtLeastOnce))
+}
+
+// start runs a processor of a group that has the given edges.
+func (b *bench) start(ctx context.Context, group string, h how, edges ...processor.Edge) (*running, error) {
 	g, err := processor.NewGraph(group, edges...)
 	if err != nil {
 		return nil, err
 	}
-	var opts []processor.Option
-	if state {
+	opts := slices.Clone(h.with)
+	if h.state {
 		dir, err := b.folder()
 		if err != nil {
 			return nil, err
@@ -95,10 +109,10 @@ func (b *bench) committed(ctx context.Context, group string) (int64, error) {
 }
 
 // timed runs a processor over n records of input.
-func (b *bench) timed(ctx context.Context, n int, state bool, edges func(group string) []processor.Edge) (float64, error) {
+func (b *bench) timed(ctx context.Context, n int, h how, edges func(group string) []processor.Edge) (float64, error) {
 	group := b.name("group")
 	began := time.Now()
-	r, err := b.start(ctx, group, state, edges(group)...)
+	r, err := b.start(ctx, group, h, edges(group)...)
 	if err != nil {
 		return 0, err
 	}
@@ -114,20 +128,20 @@ func (b *bench) timed(ctx context.Context, n int, state bool, edges func(group s
 func (b *bench) rekaConsume(topic string, n int) func(context.Context) (float64, error) {
 	in := reka.NewStream(topic, codec.Bytes())
 	return func(ctx context.Context) (float64, error) {
-		return b.timed(ctx, n, false, func(string) []processor.Edge {
+		return b.timed(ctx, n, how{}, func(string) []processor.Edge {
 			return []processor.Edge{processor.Input(in, func(*processor.Context, []byte) error { return nil })}
 		})
 	}
 }
 
-func (b *bench) rekaPass(topic string, n int) func(context.Context) (float64, error) {
+func (b *bench) rekaPass(topic string, n int, with []processor.Option) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
 		to, err := b.output(ctx, "reka")
 		if err != nil {
 			return 0, err
 		}
 		defer b.drop(ctx, to)
-		return b.timed(ctx, n, false, func(string) []processor.Edge { return passing(topic, to) })
+		return b.timed(ctx, n, how{with: with}, func(string) []processor.Edge { return passing(topic, to) })
 	}
 }
 
@@ -140,9 +154,9 @@ func passing(from, to string) []processor.Edge {
 	})}
 }
 
-func (b *bench) rekaCount(topic string, n int) func(context.Context) (float64, error) {
+func (b *bench) rekaCount(topic string, n int, with []processor.Option) func(context.Context) (float64, error) {
 	return func(ctx context.Context) (float64, error) {
-		return b.timed(ctx, n, true, func(group string) []processor.Edge { return counting(topic, group) })
+		return b.timed(ctx, n, how{state: true, with: with}, func(group string) []processor.Edge { return counting(topic, group) })
 	}
 }
 
@@ -170,7 +184,7 @@ func (b *bench) rekaRestore(topic string, n int) func(context.Context) (float64,
 			group = name
 		}
 		began := time.Now()
-		r, err := b.start(ctx, group, true, counting(topic, group)...)
+		r, err := b.start(ctx, group, how{state: true}, counting(topic, group)...)
 		if err != nil {
 			return 0, err
 		}
@@ -184,7 +198,7 @@ func (b *bench) rekaRestore(topic string, n int) func(context.Context) (float64,
 }
 
 func (b *bench) fillTable(ctx context.Context, topic, group string, n int) error {
-	r, err := b.start(ctx, group, true, counting(topic, group)...)
+	r, err := b.start(ctx, group, how{state: true}, counting(topic, group)...)
 	if err != nil {
 		return err
 	}

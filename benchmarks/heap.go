@@ -40,7 +40,7 @@ func (b *bench) heap(ctx context.Context) error {
 	w.value = func(dst []byte, i int) []byte { return append(dst, letters[i*31%1e6:][:valueBytes]...) }
 
 	group := b.name("group")
-	r, err := b.start(ctx, group, true, countingAndPassing(from, to, group)...)
+	r, err := b.start(ctx, group, how{state: true}, countingAndPassing(from, to, group)...)
 	if err != nil {
 		return err
 	}

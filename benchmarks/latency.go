@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/IBM/sarama"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/rekastream/reka/processor"
 )
 
 const (
@@ -103,11 +106,111 @@ func (b *bench) rawCopier(ctx context.Context, from, to string) error {
 	return b.copyRaw(ctx, in, to, 0)
 }
 
-func (b *bench) rekaCopier(ctx context.Context, from, to string) error {
-	r, err := b.start(ctx, b.name("group"), false, passing(from, to)...)
-	if err != nil {
+// rawBatchCopier copies in short transactions, one an interval, which are
+// written while the next interval is read.
+func (b *bench) rawBatchCopier(interval time.Duration) func(ctx context.Context, from, to string) error {
+	return func(ctx context.Context, from, to string) error {
+		in, err := newRawReader(b.addr, from, make([]int64, b.partitions))
+		if err != nil {
+			return err
+		}
+		defer in.close()
+		out, err := newRawWriter(b.addr, to)
+		if err != nil {
+			return err
+		}
+		defer out.close()
+		if err := out.transactions(to, b.partitions); err != nil {
+			return err
+		}
+		c := &rawBatchCopy{input: from, out: out, rows: make([][]*sarama.Record, b.partitions), positions: make([]int64, b.partitions), writing: make(chan error, 1)}
+		return c.run(ctx, in, interval)
+	}
+}
+
+// rawBatchCopy gathers records and writes them a transaction at a time.
+type rawBatchCopy struct {
+	input      string
+	out        *rawWriter
+	rows       [][]*sarama.Record // by partition
+	positions  []int64
+	some, busy bool
+	writing    chan error // capacity 1: the answer of the transaction under way
+}
+
+func (c *rawBatchCopy) run(ctx context.Context, in *rawReader, interval time.Duration) error {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		select {
+		case a := <-in.answers:
+			if a.err != nil {
+				return a.err
+			}
+			c.gather(a)
+		case err := <-c.writing:
+			if c.busy = false; err != nil {
+				return err
+			}
+		case <-tick.C:
+			c.seal()
+		case <-ctx.Done():
+			if c.busy {
+				return <-c.writing
+			}
+			return nil
+		}
+	}
+}
+
+func (c *rawBatchCopy) gather(a rawAnswer) {
+	for p, block := range a.blocks {
+		for _, set := range block.RecordsSet {
+			for _, r := range set.RecordBatch.Records {
+				c.rows[p] = append(c.rows[p], &sarama.Record{Key: r.Key, Value: r.Value})
+				c.some = true
+			}
+			c.positions[p] = set.RecordBatch.LastOffset() + 1
+		}
+	}
+}
+
+// seal begins to write what was gathered, unless the transaction before is
+// still under way.
+func (c *rawBatchCopy) seal() {
+	if c.busy || !c.some {
+		return
+	}
+	rows, positions := c.rows, slices.Clone(c.positions)
+	c.rows, c.some, c.busy = make([][]*sarama.Record, len(rows)), false, true
+	go func() { c.writing <- c.write(rows, positions) }() // ends with its answer, for which run waits
+}
+
+func (c *rawBatchCopy) write(rows [][]*sarama.Record, positions []int64) error {
+	if err := c.out.txn.begin(); err != nil {
 		return err
 	}
-	defer r.stop()
-	return <-r.ended
+	for p, records := range rows {
+		if len(records) == 0 {
+			continue
+		}
+		if err := c.out.send(int32(p), records); err != nil {
+			return err
+		}
+	}
+	if err := c.out.flush(); err != nil {
+		return err
+	}
+	return c.out.txn.commit(c.input, positions)
+}
+
+func (b *bench) rekaCopier(with []processor.Option) func(ctx context.Context, from, to string) error {
+	return func(ctx context.Context, from, to string) error {
+		r, err := b.start(ctx, b.name("group"), how{with: with}, passing(from, to)...)
+		if err != nil {
+			return err
+		}
+		defer r.stop()
+		return <-r.ended
+	}
 }

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/rekastream/reka/processor"
 )
 
 // partNames lists the parts in the order in which they run.
 func partNames() []string {
-	return []string{"consume", "pass", "zipf", "uniform", "restore", "get", "latency"}
+	return []string{"consume", "pass", "zipf", "uniform", "exact-pass", "exact-count", "restore", "get", "latency", "latency-20", "latency-100"}
 }
 
 // all runs the chosen parts and prints the table.
@@ -45,7 +47,7 @@ func (b *bench) all(ctx context.Context) error {
 
 // turns: latencies are compared in five pairs whatever is said otherwise.
 func (b *bench) turns(name string) int {
-	if name == "latency" && !b.short {
+	if strings.HasPrefix(name, "latency") && !b.short {
 		return max(b.reps, 5)
 	}
 	return b.reps
@@ -56,13 +58,21 @@ func (b *bench) part(ctx context.Context, name string) (part, error) {
 	n := b.records
 	switch name {
 	case "latency":
-		return part{name: "latency in → out, p99, 10,000 records/s", unit: "ms", target: 1.5, atMost: true, contestants: []contestant{
-			{"raw", b.latency(b.rawCopier)}, {"reka", b.latency(b.rekaCopier)},
+		return part{name: "latency in → out, p99, 10,000 records/s, at least once", unit: "ms", target: 1.5, atMost: true, contestants: []contestant{
+			{"raw", b.latency(b.rawCopier)}, {"reka", b.latency(b.rekaCopier(atLeast()))},
+		}}, nil
+	case "latency-20", "latency-100":
+		interval := 20 * time.Millisecond
+		if name == "latency-100" {
+			interval = 100 * time.Millisecond
+		}
+		return part{name: fmt.Sprintf("latency likewise, exactly once at %v", interval), unit: "ms", target: 1.5, atMost: true, contestants: []contestant{
+			{"raw", b.latency(b.rawBatchCopier(interval))}, {"reka", b.latency(b.rekaCopier(exactly(processor.WithCommitInterval(interval))))},
 		}}, nil
 	case "uniform":
 		topic, err := b.load(ctx, uniform, n, valueBytes)
 		return part{name: "count, 1,000,000 keys uniform", unit: "records/s", target: 0.08, contestants: []contestant{
-			{"raw", b.rawCount(topic, n)}, {"reka", b.rekaCount(topic, n)},
+			{"raw", b.rawCount(topic, n)}, {"reka", b.rekaCount(topic, n, exactly())},
 		}}, err
 	}
 	topic, err := b.load(ctx, zipf, n, valueBytes)
@@ -77,11 +87,19 @@ func (b *bench) part(ctx context.Context, name string) (part, error) {
 		}}, nil
 	case "pass":
 		return part{name: "consume → produce", unit: "records/s", target: 0.6, contestants: []contestant{
-			{"raw", b.rawPass(topic, n)}, {"franz-go", b.franzPass(topic, n)}, {"reka", b.rekaPass(topic, n)},
+			{"raw", b.rawPass(topic, n)}, {"franz-go", b.franzPass(topic, n)}, {"reka", b.rekaPass(topic, n, atLeast())},
+		}}, nil
+	case "exact-pass":
+		return part{name: "consume → produce, exactly once (raw: at least once)", unit: "records/s", target: 0.9, contestants: []contestant{
+			{"raw", b.rekaPass(topic, n, atLeast())}, {"reka", b.rekaPass(topic, n, exactly())},
+		}}, nil
+	case "exact-count":
+		return part{name: "count, zipf, exactly once (raw: at least once)", unit: "records/s", target: 0.9, contestants: []contestant{
+			{"raw", b.rekaCount(topic, n, atLeast())}, {"reka", b.rekaCount(topic, n, exactly())},
 		}}, nil
 	case "zipf":
 		return part{name: "count, 100,000 keys zipf 1.1", unit: "records/s", target: 0.25, contestants: []contestant{
-			{"raw", b.rawCount(topic, n)}, {"reka", b.rekaCount(topic, n)},
+			{"raw", b.rawCount(topic, n)}, {"reka", b.rekaCount(topic, n, exactly())},
 		}}, nil
 	case "restore":
 		rows, err := b.load(ctx, each, b.rows, 8)

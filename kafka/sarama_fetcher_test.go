@@ -36,7 +36,7 @@ func (q *quietFetcher) follow(partitions ...int32) {
 	q.saramaFetcher.mu.Lock()
 	defer q.saramaFetcher.mu.Unlock()
 	for _, p := range partitions {
-		w := &following{f: q.saramaFetcher, epoch: -1, expansion: 1, answered: true, Follow: Follow{
+		w := &following{f: q.saramaFetcher, epoch: -1, read: -1, expansion: 1, answered: true, Follow: Follow{
 			TopicPartition: TopicPartition{"t", p},
 			Deliver: func(b *Batch) {
 				q.mu.Lock()

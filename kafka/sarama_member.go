@@ -73,6 +73,7 @@ type saramaMember struct {
 	lease   time.Time // see Member.Lease
 	until   time.Time // when the session counts as lost, not before lease
 	holds   bool      // an assignment
+	fresh   time.Time // until when the assignment is new
 }
 
 type memberState int8

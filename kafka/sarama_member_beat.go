@@ -14,13 +14,25 @@ type heartbeat struct {
 	generation int32
 }
 
+// Partitions move in two rounds, and have no owner between them. So a member
+// that has just adopted an assignment listens more closely for the next
+// rebalance: eagerBeats times in an interval, for eagerIntervals of them.
+const (
+	eagerBeats     = 8
+	eagerIntervals = 2
+)
+
 // beat sends heartbeats until stay ends. It reports what run must know and
 // keeps the lease itself.
 func (m *saramaMember) beat() {
 	trouble := newBackoff("heartbeats of group "+m.cfg.Group, m.d.clock, m.d.log)
 	wait := m.cfg.HeartbeatInterval
-	for m.d.clock.Sleep(m.stay, wait) == nil {
-		wait = m.cfg.HeartbeatInterval
+	step := max(wait/eagerBeats, time.Millisecond)
+	for waited := step; m.d.clock.Sleep(m.stay, min(step, wait)) == nil; waited += step {
+		if waited < wait && !m.eager() {
+			continue
+		}
+		wait, waited = m.cfg.HeartbeatInterval, 0
 		hb, ok := m.pulse()
 		if !ok {
 			continue
@@ -42,6 +54,13 @@ func (m *saramaMember) beat() {
 			m.mail.Put(func() { m.beaten(hb, err) })
 		}
 	}
+}
+
+// eager reports whether another rebalance may follow soon.
+func (m *saramaMember) eager() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.holds && m.d.clock.Now().Before(m.fresh)
 }
 
 // pulse is the heartbeat to send now.

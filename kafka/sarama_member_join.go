@@ -174,7 +174,7 @@ func (m *saramaMember) adopt(share Share, sent time.Time) {
 	m.state = memberStable
 	a := Assignment{Share: share, MemberID: m.place.id, Generation: m.place.generation, Rejoined: m.place.adopt()}
 	m.mu.Lock()
-	m.holds = true
+	m.holds, m.fresh = true, m.d.clock.Now().Add(eagerIntervals*m.cfg.HeartbeatInterval)
 	m.mu.Unlock()
 	m.extend(sent)
 	m.cfg.Assigned(a)

@@ -53,8 +53,8 @@ func (m *mishaps) transaction(instance string) string {
 	return m.ids[instance]
 }
 
-// set begins another mode: "calm", "crash", "slow", "lossy", "storm" or
-// "fail".
+// set begins another mode: "calm", "crash", "slow", "lossy", "storm",
+// "drag" or "fail".
 func (m *mishaps) set(mode string, left int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,6 +126,11 @@ func (m *mishaps) action(c tester.Call, place string, dice uint64) (tester.Actio
 		}
 		if dice%1000 < 200 && !m.harmful(c) {
 			d := time.Duration(1+n%4000) * time.Millisecond
+			return tester.Delay(d), "delay " + d.String()
+		}
+	case "drag": // what ends transactions takes long
+		if n%10 < 5 && (c.Op == tester.OpMarker || c.Op == tester.OpEndTxn || c.Op == tester.OpTxnOffsets) {
+			d := time.Duration(200+n/10%6000) * time.Millisecond
 			return tester.Delay(d), "delay " + d.String()
 		}
 	case "crash":

@@ -230,7 +230,8 @@ type disk struct {
 
 func newDisk(name string) storage.Builder {
 	// A number apart: what an earlier test left behind has no say in this one.
-	return &disk{storage.Memory(), fmt.Sprintf("%s-%09d", name, disks.Add(1))}
+	// Process ids have no hyphens.
+	return &disk{storage.Memory(), fmt.Sprintf("%s.%09d", name, disks.Add(1))}
 }
 
 var disks atomic.Int64

@@ -15,12 +15,14 @@ import (
 // engine, or a broker that breaks a rule, would do. It lies in the driver, so
 // that the engine knows nothing of it. What is nil is as it should be.
 type planted struct {
-	name string
+	name  string
+	scene string // in which it shows
+	rare  bool   // random schedules find it too seldom
+	from  int64  // first seed of the schedules that are to find it
 
 	fetcher   func(*kafka.FetcherConfig)
 	member    func(*kafka.MemberConfig)
-	stable    func(*plantedMember, []kafka.TopicPartition) // before a stable read
-	dirty     bool                                         // stable reads wait for nothing
+	dirty     bool // stable reads wait for nothing
 	committer func(*kafka.Committer)
 	offsets   bool                           // are committed at once, outside of the transaction
 	judged    bool                           // epochs are judged by their offsets, not by their marks
@@ -45,7 +47,7 @@ func (c *chaos) plant(i *tester.Instance, disk storage.Builder) (*kafka.Client, 
 
 // client returns an instance's client with the fault in it.
 func (f *planted) client(i *tester.Instance) (*kafka.Client, error) {
-	d := &plantedDriver{Driver: i.Client().Driver(), f: f, early: map[kafka.TopicPartition]int64{}, marks: map[kafka.TopicPartition]kafka.CommittedOffset{}}
+	d := &plantedDriver{Driver: i.Client().Driver(), f: f, marks: map[kafka.TopicPartition]kafka.CommittedOffset{}}
 	return kafka.NewDriverClient(d, kafka.WithPartitioner(i.Client().Partitioner()))
 }
 
@@ -55,7 +57,6 @@ type plantedDriver struct {
 
 	mu     sync.Mutex
 	joined *plantedMember                                 // guarded by mu; the last one made
-	early  map[kafka.TopicPartition]int64                 // guarded by mu; ends that were taken before their time
 	marks  map[kafka.TopicPartition]kafka.CommittedOffset // guarded by mu; the last ones sent
 }
 
@@ -91,9 +92,6 @@ type plantedMember struct {
 }
 
 func (m *plantedMember) Committed(ctx context.Context, tps []kafka.TopicPartition, stable bool) ([]kafka.CommittedOffset, error) {
-	if stable && m.d.f.stable != nil {
-		m.d.f.stable(m, tps)
-	}
 	got, err := m.Member.Committed(ctx, tps, stable && !m.d.f.dirty)
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
@@ -164,10 +162,6 @@ func (a *plantedAdmin) Offsets(ctx context.Context, at kafka.Mark, tps ...kafka.
 	for tp, end := range got {
 		if !ownLog(tp.Topic) {
 			continue
-		}
-		if n, ok := a.d.early[tp]; ok {
-			got[tp] = n
-			delete(a.d.early, tp)
 		}
 		if a.d.f.bound != nil && a.d.joined != nil {
 			got[tp] = a.d.f.bound(tp.Topic, end)

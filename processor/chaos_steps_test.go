@@ -9,7 +9,7 @@ import (
 // transaction: its requests take long, and something happens before they
 // arrive.
 func (c *chaos) disturb(nd *node) {
-	c.m.set([]string{"slow", "storm"}[c.rnd.IntN(2)], 30)
+	c.m.set([]string{"slow", "drag", "drag", "storm"}[c.rnd.IntN(4)], 30)
 	c.send(1 + c.rnd.IntN(30))
 	c.advance(time.Duration(1+c.rnd.IntN(2000)) * time.Millisecond)
 	group := strings.TrimRight(nd.name, "0123456789")

@@ -65,7 +65,10 @@ type chaos struct {
 	prices *tester.InputTopic[int64]
 }
 
-const chaosPartitions = 2
+const (
+	chaosPartitions = 2
+	chaosPatience   = time.Minute // schedules run for hours beside other work
+)
 
 func newChaos(t testing.TB, seed int64, fault *planted) *chaos {
 	rnd := rand.New(rand.NewPCG(uint64(seed), 0))
@@ -73,7 +76,7 @@ func newChaos(t testing.TB, seed int64, fault *planted) *chaos {
 	if *chaosShow {
 		log, _ = zap.NewDevelopment()
 	}
-	tt := tester.New(t, tester.WithPartitions(chaosPartitions), tester.WithLogger(log))
+	tt := tester.New(t, tester.WithPartitions(chaosPartitions), tester.WithLogger(log), tester.WithPatience(chaosPatience))
 	c := &chaos{
 		t: t, tt: tt, fault: fault, seed: seed, rnd: rnd, c: &complaints{}, sent: map[string]int64{}, before: map[string]int64{},
 		terms:  newTerms(rnd),

@@ -1,7 +1,6 @@
 package processor_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -12,20 +11,21 @@ import (
 	"github.com/rekastream/reka/storage"
 )
 
-// weak are the faults that random schedules must find, each within a few.
+// weak are faults that random schedules must find, each within a few, or that
+// must show in a scene, or both.
 var weak = []planted{
-	{name: "pending offsets of a former owner are not waited for", dirty: true},
-	{name: "offsets are accepted of whoever sends them", committer: func(by *kafka.Committer) {
+	{name: "pending offsets of a former owner are not waited for", scene: "an end is on its way when its writer is expelled", dirty: true},
+	{name: "offsets are accepted of whoever sends them", rare: true, scene: "offsets are on their way when their writer is expelled", committer: func(by *kafka.Committer) {
 		*by = kafka.Committer{Group: by.Group, Generation: -1}
 	}},
-	{name: "offsets are committed before the effects", offsets: true},
-	{name: "an unknown end is taken for an abort", end: func(err error) error {
+	{name: "offsets are committed before the effects", scene: "an owner sleeps through the tenure of another one", offsets: true},
+	{name: "an unknown end is taken for an abort", scene: "the answer to an end is lost", end: func(err error) error {
 		if errors.Is(err, kafka.ErrOutcomeUnknown) {
 			return kafka.ErrAbortable
 		}
 		return err
 	}},
-	{name: "an unknown end is taken for a commit", end: func(err error) error {
+	{name: "an unknown end is taken for a commit", scene: "an end is lost", end: func(err error) error {
 		if errors.Is(err, kafka.ErrOutcomeUnknown) {
 			return nil
 		}
@@ -43,12 +43,11 @@ var weak = []planted{
 			}
 		}
 	}},
-	{name: "a late request hits the next transaction", certain: true},
-	{name: "readers see what is not committed", fetcher: func(c *kafka.FetcherConfig) { c.Isolation = kafka.ReadUncommitted }},
-	{name: "a restore ends one record early", bound: func(_ string, end int64) int64 { return max(end-2, 0) }}, // the last offset is a control record's
-	{name: "a restore ends at the last stable offset", fetcher: oneByOne, ends: func(*plantedAdmin) kafka.Mark { return kafka.LastStable }},
-	{name: "ends are taken before the offsets are stable", fetcher: oneByOne, stable: (*plantedMember).takeEnds},
-	{name: "an epoch is judged by its offsets", judged: true},
+	{name: "a late request hits the next transaction", scene: "an end is late and meets the next transaction", certain: true},
+	{name: "readers see what is not committed", scene: "a fence order is late", fetcher: func(c *kafka.FetcherConfig) { c.Isolation = kafka.ReadUncommitted }},
+	{name: "a restore ends one record early", scene: "a static member is killed in a join and comes back", bound: func(_ string, end int64) int64 { return max(end-2, 0) }}, // the last offset is a control record's
+	{name: "a restore ends at the last stable offset", rare: true, scene: "a partition moves and its rows are not yet stable", fetcher: oneByOne, ends: func(*plantedAdmin) kafka.Mark { return kafka.LastStable }},
+	{name: "an epoch is judged by its offsets", rare: true, scene: "a visit is written while ends are lost", judged: true},
 	{name: "a checkpoint is written before its rows", disk: func(b storage.Builder) storage.Builder {
 		return &plantedDisk{b, func(t storage.Table, rows []storage.Row, cp *storage.Checkpoint) error {
 			if err := t.Apply(nil, cp); err != nil {
@@ -74,42 +73,65 @@ var weak = []planted{
 // finding by luck what it does not look for.
 func oneByOne(c *kafka.FetcherConfig) { c.PartitionBytes = 1 }
 
-// takeEnds notes the ends of the changelogs of the partitions that are about
-// to be taken over.
-func (m *plantedMember) takeEnds(tps []kafka.TopicPartition) {
-	admin := m.d.Driver.Admin()
-	for _, topic := range []string{"g-table", "tally-table", "tally-seen-changelog", "sum-table", "sum-ledger-changelog", "sum-hits-changelog"} {
-		for p := range int32(chaosPartitions) {
-			tp := kafka.TopicPartition{Topic: topic, Partition: p}
-			got, err := admin.Offsets(context.Background(), kafka.HighWatermark, tp)
-			if err != nil {
-				continue // not its own: it is not there yet
-			}
-			m.d.mu.Lock()
-			m.d.early[tp] = got[tp]
-			m.d.mu.Unlock()
-		}
-	}
-}
-
 // weakSeeds is how many schedules a fault may pass unnoticed.
-const weakSeeds = 60
+const weakSeeds = 150
 
-// The checker itself is worth something only if it finds what is wrong.
+// The checker itself is worth something only if it finds what is wrong, and
+// nothing where nothing is.
 func TestChaosFindsPlantedFaults(t *testing.T) {
 	for i := range weak {
 		f := &weak[i]
+		if f.rare {
+			continue
+		}
 		t.Run(f.name, func(t *testing.T) {
-			for seed := range int64(weakSeeds) {
-				tr := &trial{TB: t}
-				if tr.run(func() { newChaos(tr, seed, f).run() }); tr.Failed() {
-					t.Logf("seed %d: %.200s", seed, tr.all[0])
-					return
+			for n := range int64(weakSeeds) {
+				seed := f.from + n
+				found := attempt(t, func(tb testing.TB) { newChaos(tb, seed, f).run() })
+				if found == "" {
+					continue
 				}
+				t.Logf("seed %d: %.200s", seed, found)
+				if wrong := attempt(t, func(tb testing.TB) { newChaos(tb, seed, &planted{}).run() }); wrong != "" {
+					t.Errorf("seed %d fails without the fault: %s", seed, wrong)
+				}
+				return
 			}
 			t.Errorf("not noticed by %d schedules", weakSeeds)
 		})
 	}
+}
+
+// The scenes, too, are worth something only if a fault shows in them.
+func TestScenesFindPlantedFaults(t *testing.T) {
+	for i := range weak {
+		f := &weak[i]
+		if f.scene == "" {
+			continue
+		}
+		t.Run(f.name, func(t *testing.T) {
+			found := attempt(t, func(tb testing.TB) {
+				x := newExact(tb, sceneSize(f.scene))
+				x.fault = f
+				x.play(scenes[f.scene])
+			})
+			if found == "" {
+				t.Errorf("not noticed when %s", f.scene)
+			}
+			t.Logf("%.200s", found)
+		})
+	}
+}
+
+// attempt runs f as a test of its own and returns its first failure, if there
+// is one.
+func attempt(t *testing.T, f func(testing.TB)) string {
+	tr := &trial{TB: t}
+	tr.run(func() { f(tr) })
+	if !tr.Failed() {
+		return ""
+	}
+	return tr.all[0]
 }
 
 // trial is a test whose failure is what is wanted.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/tester"
@@ -32,7 +34,7 @@ type late struct {
 }
 
 func newLate(t *testing.T, g processor.Guarantee, seed uint64) *late {
-	tt := tester.New(t, tester.WithPartitions(2))
+	tt := tester.New(t, tester.WithPartitions(2), tester.WithLogger(zap.NewNop()))
 	l := &late{t: t, tt: tt, in: tester.Input(tt, numbers), rng: rand.New(rand.NewPCG(seed, 1)), g: g, sent: map[string]int64{}}
 	tester.Output(tt, echoes)
 	for _, name := range []string{"a", "b"} {
@@ -49,6 +51,9 @@ func (l *late) start(name string) *tester.Instance {
 			processor.Input(numbers, func(ctx *processor.Context, n int64) error {
 				apply := func(ctx *processor.Context) error {
 					had, _ := sum.Get(ctx)
+					if err := ctx.Failed(); err != nil {
+						return err // of a process that was killed
+					}
 					l.mu.Lock()
 					l.ends++
 					if had != n-1 && l.g != processor.WithoutTransactions || had < n-1 {

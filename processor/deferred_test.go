@@ -94,10 +94,10 @@ func TestOneKeyWaitsOverAllInputsAndJoinedTables(t *testing.T) {
 	run(d.tt, "app", func() []processor.Edge {
 		price := processor.Join(prices)
 		callback := func(ctx *processor.Context, n int64) error {
-			d.note("run %d", n)
+			d.notef("run %d", n)
 			d.leave(n, slip{ctx.Defer(), func(ctx *processor.Context) error {
 				p, _ := price.Get(ctx)
-				d.note("%s@%d %s %d at %d", ctx.Topic(), ctx.Offset(), ctx.Key(), n, p)
+				d.notef("%s@%d %s %d at %d", ctx.Topic(), ctx.Offset(), ctx.Key(), n, p)
 				return nil
 			}})
 			return nil
@@ -315,7 +315,7 @@ func TestVisitorsSeeKeysWithUnfinishedRecords(t *testing.T) {
 	d.in.Send("a", -5)
 	d.in.Send("a", 1)
 	visits := processor.Visitor("see", func(ctx *processor.Context, _ int) error {
-		d.note("visit %s", ctx.Key())
+		d.notef("visit %s", ctx.Key())
 		return nil
 	})
 	d.start("app", visits)

@@ -51,10 +51,10 @@ func (d *desk) start(name string, more processor.Edge, opts ...processor.Option)
 		sum, out := processor.Persist(sums), processor.Output(echoes)
 		edges := []processor.Edge{sum, out, processor.Input(numbers, func(ctx *processor.Context, n int64) error {
 			if n > 0 {
-				d.note("run %d", n)
+				d.notef("run %d", n)
 			}
 			apply := func(ctx *processor.Context) error {
-				d.note("end %d", n)
+				d.notef("end %d", n)
 				v, _ := sum.Get(ctx)
 				sum.Set(ctx, v+n)
 				out.Emit(ctx, ctx.Key(), n)
@@ -77,7 +77,7 @@ func (d *desk) start(name string, more processor.Edge, opts ...processor.Option)
 	})
 }
 
-func (d *desk) note(format string, args ...any) {
+func (d *desk) notef(format string, args ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.log = append(d.log, fmt.Sprintf(format, args...))

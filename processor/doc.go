@@ -36,17 +36,39 @@
 //
 // # What is guaranteed
 //
-// At least once. Records that are finished are committed every commit
-// interval: first their outputs are acknowledged, then the rows that they
-// changed, then the offsets. After a crash no record is lost; those of the
-// last intervals may be processed a second time, on a table that has seen
-// them already. A callback is made repeatable by keeping the last offset in
-// its row.
+// Exactly once, by default: rows, outputs and positions of finished records
+// are committed together every commit interval, in a transaction that is open
+// for milliseconds and never while a callback runs. Whatever dies, the tables
+// and the outputs (for who reads committed records only) are those of a run in
+// which every record was processed once. WithGuarantee chooses AtLeastOnce,
+// with exact tables and outputs that leave at once and may repeat, or
+// WithoutTransactions, for brokers that have none: a record may then be applied
+// again, on a table that has seen it. docs/guarantees.md says what happens when.
 //
-// A process that stood still for longer than its session may still send what
-// it had handed over, over rows of the partition's next owner. The owner
-// notices with its next commit and writes its rows again; where none follows
-// the older row stays. Transactions will rule that out.
+// What a callback does elsewhere, in a database say, is done again when its
+// record is. Its offset makes that repeatable.
+//
+// # What may change while it runs
+//
+// Members of a group, at any time: partitions that stay go on, those that
+// move wait for the record in hand and its commit. A callback that takes
+// longer than the rebalance timeout loses its partition.
+//
+// Partitions of the inputs: every member looks for new ones, every ten
+// seconds. A graph without topics of its own shares them, as soon as all its
+// inputs have them. One that keeps a table, or has a loop, ends with a
+// *PartitionCountError before it processes any of them: keys have moved to
+// where their rows are not. Stop its group before you add partitions.
+//
+// An input, a joined table or a changelog that is deleted ends Run with a
+// kafka.ErrUnknownTopic, one that is created again meanwhile with a
+// kafka.ErrTopicChanged; nothing is committed for it any more.
+//
+// The graph, in a rolling upgrade: members that read another topic or keep
+// another table more run all partitions, and the others wait until they are
+// upgraded as well. Where neither version has all that the other has, the
+// group refuses the one that runs fewer partitions, and Run says what differs.
+// Callbacks and outputs may change freely.
 //
 // # Duties of the one who runs it
 //

@@ -65,25 +65,6 @@ func (e *PartitionCountError) Error() string {
 	return b.String()
 }
 
-// TwinError says that another process runs as this one: with a copy of its
-// state directory, or on the same directory from another machine. It ends the
-// processor; the other one goes on. It is a kafka.ErrFencedInstance.
-type TwinError struct {
-	Group     string
-	ProcessID string
-	State     string // the state directory
-	Err       error
-}
-
-// Error names the process id and the directory.
-func (e *TwinError) Error() string {
-	return fmt.Sprintf("group %s: another process runs with the identity %s of state directory %s (is that a copy, or mounted twice?): %v",
-		e.Group, e.ProcessID, e.State, e.Err)
-}
-
-// Unwrap returns what the group answered.
-func (e *TwinError) Unwrap() error { return e.Err }
-
 // PanicError is a panic of a callback, with its stack.
 type PanicError = task.PanicError
 

@@ -252,6 +252,13 @@ func (x *exact) check() {
 	if !maps.Equal(next, x.sent) {
 		x.t.Errorf("outputs have come to %v, sent were %v", next, x.sent)
 	}
+	seen := map[string]int64{}
+	for _, r := range tester.Output(x.tt, touches).All() {
+		seen[r.Key]++
+	}
+	if !maps.Equal(seen, x.touched) {
+		x.t.Errorf("readers see touches %v, want %v", seen, x.touched)
+	}
 	want := map[string]string{}
 	for k, n := range x.sent {
 		want[k] = fmt.Sprint(n + x.touched[k]*touchBy)

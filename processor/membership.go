@@ -13,6 +13,7 @@ import (
 	"github.com/rekastream/reka/internal/assign"
 	"github.com/rekastream/reka/internal/task"
 	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/storage"
 )
 
 const (
@@ -135,10 +136,7 @@ func (s *session) adopt(a kafka.Assignment) {
 	if s.isForeign(&data) {
 		return
 	}
-	if err := s.accepts(own, &data); err != nil {
-		s.fail(err)
-		return
-	}
+	refused := s.accepts(own, &data)
 	s.assigned = true
 	want := make(map[int32]bool, len(own))
 	for _, t := range own {
@@ -155,6 +153,9 @@ func (s *session) adopt(a kafka.Assignment) {
 	s.share = data
 	s.mu.Unlock()
 	s.lane.Adopt(task.Identity{Member: s.member, MemberID: a.MemberID, InstanceID: s.instance, Generation: a.Generation})
+	if refused != nil && !s.stopping {
+		s.fail(refused) // what stays is drained in the new generation
+	}
 	if s.stopping {
 		return
 	}
@@ -184,7 +185,7 @@ func (s *session) adopt(a kafka.Assignment) {
 // cannot read what this member says would answer the same again: then it is
 // not asked a second time.
 func (s *session) isForeign(d *assign.ShareData) bool {
-	if d.For == s.fingerprint() || s.introduced {
+	if d.For == s.fingerprint() || s.introduced || s.stopping {
 		return false
 	}
 	s.introduced = true
@@ -324,12 +325,20 @@ func (s *session) lost(err error) {
 	s.await(false)
 	switch {
 	case errors.Is(err, kafka.ErrFencedInstance):
-		s.fail(&TwinError{Group: s.p.graph.spec.Group, ProcessID: s.env.ProcessID, State: s.p.cfg.storage.String(), Err: err})
+		s.fail(s.twin(err))
 	case kafka.Permanent(err) || errors.Is(err, kafka.ErrClosed):
 		s.fail(fmt.Errorf("group membership: %w", err))
 	default:
 		s.p.log.Warn("no longer a member of the group; joining again", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
 	}
+}
+
+// twin says that another process runs as this one: with a copy of its state
+// directory, or on the same one from another machine. It is a *storage.Error,
+// since the directory is what to look at. The other process goes on.
+func (s *session) twin(err error) error {
+	return &storage.Error{Place: s.p.cfg.storage.String(), Err: fmt.Errorf(
+		"another process runs with the identity %s that is kept here (is that a copy, or mounted twice?): %w", s.env.ProcessID, err)}
 }
 
 // maybeRejoin joins again once what others wait for is written: all of it, or

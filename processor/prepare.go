@@ -53,6 +53,7 @@ func (s *session) prepare(ctx context.Context) error {
 		Graph: g, Clock: driver.Clock(), Work: driver.Work(), Log: p.log,
 		Fetcher: s.fetcher, Restorer: s.restorer, Producer: s.producer, Place: p.client.Partitioner(),
 		Store: s.store, Lane: s.lane, Disk: s.disk, Fingerprint: g.Fingerprint(),
+		Epochs:  replica.NewEpochs(driver),
 		Outputs: s.spec.targets(g),
 		Event:   func(e task.Event) { s.box.Put(message{kind: msgEvent, event: e}) },
 		Purge:   s.purge,

@@ -12,6 +12,7 @@ import (
 	"github.com/rekastream/reka/internal/assign"
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/storage"
 	"github.com/rekastream/reka/tester"
 )
 
@@ -294,12 +295,12 @@ func TestProcessWhoseIdentityIsTakenEndsAndNamesItsState(t *testing.T) {
 	twin.Start()
 	tt.Advance(time.Second)
 	err = a.Err()
-	var e *processor.TwinError
+	var e *storage.Error
 	if !errors.As(err, &e) || !errors.Is(err, kafka.ErrFencedInstance) {
 		t.Fatalf("%v", err)
 	}
-	equal(t, "process id", e.ProcessID, id)
-	for _, w := range []string{"group g", id, "state directory memory"} {
+	equal(t, "directory", e.Place, "memory")
+	for _, w := range []string{"processor g", id, "memory"} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("%q does not say %q", err, w)
 		}

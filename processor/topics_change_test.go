@@ -1,6 +1,7 @@
 package processor_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/tester"
@@ -96,6 +98,37 @@ func TestPartitionsAddedToTheInputOfATableEndTheGroup(t *testing.T) {
 		}
 	}
 	equal(t, "rows", fmt.Sprint(tester.Table(tt, counts).All(), rows > 0), "map[alice:100 key-7:100] true")
+}
+
+// The leader runs another version, without the table: it cannot know that the
+// new partitions are too many. Who gets them ends, in order.
+func TestPartitionsThatTheLeaderGivesBeyondTheTableAreNotProcessed(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(2))
+	tester.Input(tt, words)
+	s := &seen{all: map[int32]int{}}
+	run(tt, "leader", s.reading)
+	app := run(tt, "app", keeper)
+	tt.SendRaw("words", 1, put("a", "1"))
+	tt.Settle()
+	grow(t, tt, "words", 4)
+	for p := int32(2); p < 4; p++ {
+		tt.SendRaw("words", p, put("new", "2"))
+	}
+	before := tt.Now()
+	tt.Rebalance("g")
+	err := app.Err()
+	var counts *processor.PartitionCountError
+	if !errors.As(err, &counts) || errors.Is(err, reka.ErrStopTimeout) || !strings.Contains(err.Error(), "words has 4, g-table has 2") {
+		t.Errorf("%v", err)
+	}
+	equal(t, "time that it took", tt.Now().Sub(before), 0)
+	for p := range int32(2) {
+		for _, r := range tt.Raw("g-table", p) {
+			if string(r.Key) == "new" {
+				t.Error("a record of a new partition was processed")
+			}
+		}
+	}
 }
 
 // A group without state takes the new partitions as they are, from their
@@ -214,6 +247,36 @@ func TestInputDeletedAndCreatedAgainIsNoticedAndItsOldOffsetsAreNotUsed(t *testi
 			equal(t, "committed after the restart", tt.Committed("g", "words", 0), 3)
 		})
 	}
+}
+
+// A record that was in hand is not committed on the way out: its offset would
+// count for the new topic.
+func TestRecordInHandWhenItsTopicGoesIsNotCommitted(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(1))
+	in := tester.Input(tt, words)
+	gate := tt.NewGate()
+	app := run(tt, "app", func() []processor.Edge {
+		return []processor.Edge{processor.Input(words, func(_ *processor.Context, w string) error {
+			if w == "wait" {
+				return gate.Wait(context.Background())
+			}
+			return nil
+		})}
+	})
+	for range 500 {
+		in.Send("k", "w")
+	}
+	in.Send("k", "wait")
+	tt.Settle()
+	equal(t, "callbacks that wait", gate.Waiting(), 1)
+	tt.DeleteTopic("words")
+	tt.CreateTopic("words", 1)
+	tt.Advance(doubt)
+	gate.Open()
+	if err := app.Err(); !errors.Is(err, kafka.ErrTopicChanged) {
+		t.Errorf("%v", err)
+	}
+	equal(t, "committed", tt.Committed("g", "words", 0), -1)
 }
 
 // A task's own topics are watched too: rows that are not there any more

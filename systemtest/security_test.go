@@ -137,7 +137,8 @@ func connect(t *testing.T, d door) (*kafka.Client, *observer.ObservedLogs) {
 	return client, logs
 }
 
-// roundTrip writes one record and reads it back.
+// roundTrip writes one record and reads it back, and asks what goes over
+// connections of another make.
 func roundTrip(t *testing.T, d kafka.Driver, topic string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -163,6 +164,12 @@ func roundTrip(t *testing.T, d kafka.Driver, topic string) {
 		}
 	case <-ctx.Done():
 		t.Fatal("no acknowledgement")
+	}
+	if epoch, end, err := d.Admin().EpochEnd(ctx, tp, kafka.NewestEpoch); err != nil || epoch < 0 || end != 1 {
+		t.Fatalf("end of epoch %d: %d, %v, want 1", epoch, end, err)
+	}
+	if writers, err := d.Admin().Writers(ctx, tp); err != nil || len(writers) != 0 {
+		t.Fatalf("writers %v, %v, want none", writers, err)
 	}
 	f, err := d.NewFetcher(kafka.FetcherConfig{})
 	if err != nil {

@@ -23,8 +23,7 @@ import (
 )
 
 // tally is a row of the service's table: how many events a key had, and the
-// offset of the last one, which makes the count repeatable: an event that
-// comes a second time changes nothing.
+// offset of the last one. An event that counted twice would show.
 type tally struct{ Count, Last int64 }
 
 type tallyCodec struct{}
@@ -52,10 +51,7 @@ func (s service) processor(c *kafka.Client, opts ...processor.Option) (*processo
 	rows := processor.Persist(reka.GroupTable(s.Group, codec.Codec[tally](tallyCodec{})))
 	g, err := processor.NewGraph(s.Group, rows,
 		processor.Input(reka.NewStream(s.Input, codec.Bytes()), func(ctx *processor.Context, _ []byte) error {
-			v, ok := rows.Get(ctx)
-			if ok && ctx.Offset() <= v.Last {
-				return nil
-			}
+			v, _ := rows.Get(ctx)
 			rows.Set(ctx, tally{v.Count + 1, ctx.Offset()})
 			return nil
 		}))

@@ -16,8 +16,8 @@
 //
 // Whatever reads settles first: it lets everything happen that can happen
 // without time passing. Advance moves the clock through all timers that fall
-// due. Crash, Pause, Fail, Hook, Rebalance and Expel make trouble. A callback
-// that must wait for the test waits at a Gate.
+// due. Crash, Pause, Fail, Hook, Rebalance, Expel and Truncate make trouble. A
+// callback that must wait for the test waits at a Gate.
 //
 // A test gives the same result on every run, the order of the records in
 // each partition included, as long as its callbacks do. It works inside a
@@ -71,6 +71,8 @@
 //     group or its storage, but for requests of transactions that were on
 //     their way (Delay, Late), and no callback but a Done with ErrClosed and
 //     hurried timers reaches it.
+//   - The leader epochs of a log grow from its start to its end, and no batch
+//     has records of two.
 //   - Who wakes a parked goroutine counts it as running before.
 //   - Settling never moves the clock. Only Advance does, and Stop, whose
 //     instance may need time to end.

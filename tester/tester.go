@@ -37,6 +37,7 @@ type optionFunc func(*config)
 func (f optionFunc) apply(c *config) { f(c) }
 
 type config struct {
+	patience    time.Duration
 	partitions  int32
 	start       time.Time
 	log         *zap.Logger
@@ -61,6 +62,10 @@ func WithPartitioner(p kafka.Partitioner) Option {
 	return optionFunc(func(c *config) { c.partitioner = p })
 }
 
+// WithPatience sets how long, in real time, the tester waits for the code
+// under test to come to rest or to an end. Default 10 s.
+func WithPatience(d time.Duration) Option { return optionFunc(func(c *config) { c.patience = d }) }
+
 // defaultPatience is how long, in real time, the tester waits for the code
 // under test to come to rest or to an end.
 const defaultPatience = 10 * time.Second
@@ -70,7 +75,7 @@ const defaultPatience = 10 * time.Second
 // instances that nobody asked for with Err or Stop, and goroutines left over.
 func New(tb testing.TB, opts ...Option) *Tester {
 	tb.Helper()
-	c := config{partitions: 3, start: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), partitioner: kafka.Murmur2()}
+	c := config{patience: defaultPatience, partitions: 3, start: time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), partitioner: kafka.Murmur2()}
 	for _, o := range opts {
 		o.apply(&c)
 	}
@@ -80,7 +85,7 @@ func New(tb testing.TB, opts ...Option) *Tester {
 	if c.partitions <= 0 || c.partitioner == nil {
 		tb.Fatalf("tester: WithPartitions(%d), WithPartitioner(%v): want at least one partition and a partitioner", c.partitions, c.partitioner)
 	}
-	t := &Tester{tb: tb, log: c.log, patience: defaultPatience, w: newWorld(c.start, defaults{c.partitions, c.partitioner})}
+	t := &Tester{tb: tb, log: c.log, patience: c.patience, w: newWorld(c.start, defaults{c.partitions, c.partitioner})}
 	t.self = t.w.newIncarnation("test", 1)
 	var err error
 	if t.client, err = t.newClient(t.self); err != nil {
@@ -127,7 +132,7 @@ func (t *Tester) Now() time.Time {
 
 // Settle lets everything happen that can happen without time passing: until
 // all is delivered, processed and committed. It fails the test if that takes
-// longer than ten seconds of real time.
+// longer than its patience in real time: ten seconds, if WithPatience says nothing.
 func (t *Tester) Settle() {
 	t.tb.Helper()
 	t.enter()

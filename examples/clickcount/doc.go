@@ -3,7 +3,7 @@
 // often a user has clicked, while a picture of it all is drawn.
 //
 // Half way it kills its own processor with SIGKILL and brings it back, and at
-// the end it compares every count with the truth. It needs nothing but Go: the
+// the end it compares every count with the truth: each click counted once. It needs nothing but Go: the
 // Kafka it runs on is embedded, unless --brokers names another one.
 //
 //	go run ./clickcount

@@ -13,8 +13,6 @@ type Click struct {
 // Row is what is known of a user.
 type Row struct {
 	Clicks int64 `json:"clicks"`
-	// Last is the offset of the last click in Clicks; see count.
-	Last int64 `json:"last"`
 }
 
 const partitions = 6

@@ -12,10 +12,11 @@
 // disk, and Plan answers in four steps:
 //
 //  1. Declarations. For each subgraph one declaration counts: the widest one
-//     whose topics all exist with one partition count. Members with another
-//     one are refused, with the reason (see Refusal). So a task always runs
-//     whole, and in a rolling upgrade that adds a topic, the members that
-//     know it take over.
+//     (topics, and state that is kept) whose topics all exist with one
+//     partition count. Members with another one are refused, with the reason
+//     (see Refusal). So a task always runs whole, and in a rolling upgrade
+//     that adds a topic or a table, the members that know it take over; no
+//     record is processed without them.
 //  2. Claims. A member claims what it still runs. Where several claim one
 //     task, the claim of the highest generation counts (KIP-792).
 //  3. Target. Who shall run what, in this order of importance: within a
@@ -46,5 +47,6 @@
 // their version and the lowest version that can read them; later versions
 // only append. Names stand in a dictionary, once. A group's metadata is one
 // record for its broker, so all of it together has a budget: the routing
-// table is left out of the answer where it does not fit (see Result.Shares).
+// table, then all partitions of a task but one, are left out of the answer
+// where they do not fit (see Result.Encode).
 package assign

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/rekastream/reka/kafka"
@@ -51,17 +52,59 @@ func (b *Bounds) AskCut(ctx context.Context, a kafka.Admin, tp kafka.TopicPartit
 	return nil
 }
 
-// NewestEpoch returns the leader epoch of a partition, for the checkpoint of
-// rows that were not read but written: such a checkpoint may tell an epoch that
-// began after its last record. It gives up after a while, and returns -1 when
-// it learned nothing.
-func NewestEpoch(ctx context.Context, a kafka.Admin, tp kafka.TopicPartition) int32 {
-	const patience = 2 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	epoch, _, err := a.EpochEnd(ctx, tp, kafka.NewestEpoch)
-	if err != nil {
+// Epochs asks for leader epochs on behalf of tables whose rows are written, not
+// read: nothing else tells the epoch of what was written. All methods may be
+// called from any goroutine, and on nil, which knows nothing.
+type Epochs struct {
+	admin kafka.Admin
+	clock kafka.Clock
+
+	mu   sync.Mutex
+	next time.Time // nobody is asked before; guarded by mu
+}
+
+// Times of Epochs: how long a question may take, and how long none is asked
+// after one that was not answered. Flushes wait for the answer, also when
+// everything ends because the brokers are gone.
+const (
+	epochPatience = time.Second
+	epochSilence  = 30 * time.Second
+)
+
+// NewEpochs returns an Epochs over a driver.
+func NewEpochs(d kafka.Driver) *Epochs { return &Epochs{admin: d.Admin(), clock: d.Clock()} }
+
+// Cut completes bounds as Bounds.AskCut does.
+func (e *Epochs) Cut(ctx context.Context, b *Bounds, tp kafka.TopicPartition, cp storage.Checkpoint) error {
+	if e == nil {
+		return nil
+	}
+	return b.AskCut(ctx, e.admin, tp, cp)
+}
+
+// Newest returns the epoch of a partition's leader, -1 if it is not told soon,
+// or there is no topic (a table without a log).
+// It suits the checkpoint of what was acknowledged before: that may tell an
+// epoch that began after its last record.
+func (e *Epochs) Newest(tp kafka.TopicPartition) int32 {
+	if e == nil || tp.Topic == "" || e.silent() {
 		return -1
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	timer := e.clock.AfterFunc(epochPatience, cancel)
+	defer timer.Stop()
+	epoch, _, err := e.admin.EpochEnd(ctx, tp, kafka.NewestEpoch)
+	if err != nil && !errors.Is(err, kafka.ErrUnknownTopic) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.next = e.clock.Now().Add(epochSilence)
+	}
 	return epoch
+}
+
+func (e *Epochs) silent() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.clock.Now().Before(e.next)
 }

@@ -40,8 +40,22 @@
 // at the checkpoint if it is sound, else it clears the store and begins at the
 // log's start, with one warning that says why. A checkpoint is unsound when it
 // lies before the log's start or behind its end, when another topic stands
-// behind the name, or when it is older than the topic keeps its tombstones:
-// deletes may have been missed.
+// behind the name, when the log was cut off below it by an unclean election
+// and has grown again (Bounds.AskCut), or when it is older than the topic keeps
+// its tombstones: deletes may have been missed. What can come about while a
+// replica runs is noticed then, too, and answered in the same way: Apply clears
+// the table, and the log is followed anew.
+//
+// What holds for the leader epoch in a checkpoint:
+//
+//   - It is that of the record before the position, or of a later one that
+//     the leader had before the checkpoint was written. So an election that
+//     comes afterwards and loses the record makes an epoch that is newer still,
+//     and ends the checkpoint's below the position. Elections that lose
+//     nothing end it at the position or behind.
+//   - A replica knows it from the batches. Rows that are written, not read,
+//     tell none: their flush asks for the newest (Epochs), and a checkpoint
+//     without one is judged by offsets alone.
 //
 // # Mirror
 //

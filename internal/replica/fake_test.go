@@ -274,11 +274,18 @@ func (f *fakeFetcher) Follow(to kafka.Follow) {
 	f.mu.Unlock()
 	go func() {
 		defer close(w.done)
+		read := int32(-1) // epoch of what was delivered last
 		for first := true; ; first = false {
 			b := f.k.next(ctx, &to, first)
 			if b == nil {
 				return
 			}
+			if end, cut := f.k.cutBelow(to, read, b.LeaderEpoch); cut {
+				b.Records, b.Position = nil, to.Position
+				b.Err = &kafka.TruncatedError{End: end, OffsetOutOfRangeError: kafka.OffsetOutOfRangeError{
+					TopicPartition: to.TopicPartition, Position: to.Position, LogStart: b.LogStart, HighWatermark: b.HighWatermark}}
+			}
+			read = max(read, b.LeaderEpoch)
 			to.Deliver(b)
 			if b.Err != nil {
 				return
@@ -286,6 +293,16 @@ func (f *fakeFetcher) Follow(to kafka.Follow) {
 			to.Position = b.Position
 		}
 	}()
+}
+
+// cutBelow reports whether the log was cut below a position that was read up
+// to in one epoch, now that another one begins.
+func (k *fakeKafka) cutBelow(to kafka.Follow, read, next int32) (end int64, cut bool) {
+	if read < 0 || next <= read {
+		return 0, false
+	}
+	_, end, err := k.Admin().EpochEnd(context.Background(), to.TopicPartition, read)
+	return end, err == nil && end < to.Position
 }
 
 func (f *fakeFetcher) Unfollow(tps ...kafka.TopicPartition) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/storage"
@@ -221,7 +223,7 @@ func TestLaterEpochThanThatOfTheRecordsFindsTheCut(t *testing.T) {
 		f.k.cut("t", 0, 100) // an ordinary election
 		f.restart()
 		cp := f.rep.Checkpoint()
-		cp.LeaderEpoch = NewestEpoch(t.Context(), f.k.Admin(), tp0)
+		cp.LeaderEpoch = NewEpochs(f.k).Newest(tp0)
 		f.rep.t.Advance(cp)
 		f.flush()
 		if cp.LeaderEpoch != 2 {
@@ -263,4 +265,116 @@ func TestProgressOfALogThatBeginsFarAboveZero(t *testing.T) {
 	if p.RestoredBytes != size || p.Bytes != size {
 		t.Errorf("%d bytes restored, %d read, want %d", p.RestoredBytes, p.Bytes, size)
 	}
+}
+
+// The brokers tell it of a log that is being followed; a replica is built anew
+// from what is there now.
+func TestLogCutUnderARunningReplicaRebuilds(t *testing.T) {
+	f := newFollower(t)
+	f.writeKeys(0, 100)
+	f.start()
+	f.catchUp()
+	f.k.cut("t", 0, 40)
+	f.writeKeys(40, 120)
+	err := &kafka.TruncatedError{End: 40, OffsetOutOfRangeError: kafka.OffsetOutOfRangeError{
+		TopicPartition: tp0, Position: 100, LogStart: 0, HighWatermark: 120}}
+	again, failed := f.rep.Apply(&kafka.Batch{TopicPartition: tp0, Position: 100, LeaderEpoch: -1, LastStable: 120, HighWatermark: 120, Err: err})
+	if !again || failed != nil {
+		t.Fatalf("again %t, error %v", again, failed)
+	}
+	if f.rep.Position() != 0 || f.rep.State() != Restoring || len(f.rows()) != 0 {
+		t.Errorf("position %d, state %d, %d rows", f.rep.Position(), f.rep.State(), len(f.rows()))
+	}
+	f.first = true
+	f.catchUp()
+	f.want(tenKeys(120), 120, Live)
+	f.wantWarnings(1)
+}
+
+func TestMirrorOfALogThatWasCutMeanwhileIsBuiltAnew(t *testing.T) {
+	for _, running := range []bool{false, true} {
+		inBubble(t, 1, func(x *mirrorTest) {
+			x.fill(10)
+			x.start()
+			x.ready()
+			if running {
+				x.k.setDown(true)
+				time.Sleep(time.Second)
+			} else {
+				x.stop()
+			}
+			x.k.cut("t", 0, 4)
+			for i := range 10 {
+				x.k.put("t", fmt.Sprintf("new%d", i), "1")
+			}
+			if running {
+				x.k.setDown(false)
+			} else {
+				x.start()
+				x.ready()
+			}
+			x.eventuallyGet("new9", "1")
+			if n := len(x.keys(storage.Range{})); n != 14 {
+				t.Errorf("running %t: %d rows, want 14", running, n)
+			}
+			if p := x.Stats()[0]; p.Rebuilds != 1 {
+				t.Errorf("running %t: %d rebuilds", running, p.Rebuilds)
+			}
+		})
+	}
+}
+
+// Trouble while epochs are asked for is trouble of the network.
+func TestMirrorAsksForEpochsUntilItIsAnswered(t *testing.T) {
+	inBubble(t, 2, func(x *mirrorTest) {
+		x.fill(10)
+		x.start()
+		x.ready()
+		x.stop()
+		x.k.change(func() { x.k.epochErr = errors.New("no answer") })
+		x.start()
+		time.Sleep(time.Minute)
+		if x.Ready() {
+			t.Error("ready, and nobody knows whether the log is the same")
+		}
+		x.k.change(func() { x.k.epochErr = nil })
+		x.ready()
+		x.wantGet("k007", "7")
+		if p := x.Stats()[0]; p.Rebuilds != 0 || p.Rows != 0 {
+			t.Errorf("%d rebuilds, %d rows read again", p.Rebuilds, p.Rows)
+		}
+	})
+}
+
+// Flushes wait for the answer, so silence costs one of them a moment, and
+// the others nothing.
+func TestEpochsAreNotAskedForWhileTheBrokersAreSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newFakeKafka()
+		k.create("t", 1)
+		e := NewEpochs(k)
+		if got := e.Newest(tp0); got != 1 {
+			t.Fatalf("epoch %d", got)
+		}
+		k.setDown(true)
+		began := time.Now()
+		for range 100 {
+			if got := e.Newest(tp0); got != -1 {
+				t.Fatalf("epoch %d of brokers that are away", got)
+			}
+		}
+		if took := time.Since(began); took != epochPatience {
+			t.Errorf("100 questions took %s, want %s", took, epochPatience)
+		}
+		k.setDown(false)
+		time.Sleep(epochSilence)
+		if got := e.Newest(tp0); got != 1 {
+			t.Errorf("epoch %d of brokers that are back", got)
+		}
+		var none *Epochs
+		b := Bounds{}
+		if none.Newest(tp0) != -1 || none.Cut(t.Context(), &b, tp0, storage.Checkpoint{LeaderEpoch: 3}) != nil || b.unsound(7, Target{}) == "" {
+			t.Error("nobody to ask, and something is known")
+		}
+	})
 }

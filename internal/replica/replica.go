@@ -103,7 +103,8 @@ func (r *Replica) Start(b Bounds, t Target) error {
 	}
 	if changed(cp.TopicID, b.TopicID) {
 		if r.cfg.Owned {
-			return &kafka.Error{TopicPartition: r.cfg.TopicPartition, Offset: cp.Position, Err: kafka.ErrTopicChanged}
+			return &kafka.Error{TopicPartition: r.cfg.TopicPartition, Offset: cp.Position, Err: fmt.Errorf(
+				"%w: the local copy is of the old one up to this offset, the new one ends at %d", kafka.ErrTopicChanged, b.HighWatermark)}
 		}
 		return r.rebuild("the topic was deleted and created again", b.LogStart)
 	}

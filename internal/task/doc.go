@@ -38,6 +38,37 @@
 //     committed. So after a crash the offsets are never ahead of the effects:
 //     a record may be processed again, none is lost.
 //
+// # A deferred record
+//
+//	begun ── its callback defers ──▶ open ── Finish, Fail ──▶ ready ──▶ finished
+//	                                  ▲                        │  │
+//	        defers again, in any run  └────────────────────────┤  └─ failed for good:
+//	                                                           ▼     the epoch is lost
+//	parked ── the one before is finished ──▶ ready ◀── resting (backoff)
+//
+// A record that is open, ready, resting or parked is unfinished: the task
+// keeps a copy of it, and its input's position has moved past it. Records of
+// a key, of all inputs and joined tables, take effect in the order in which
+// they were picked: a later one is parked. Records without a key, and
+// visitors, pass.
+//
+// The epoch stays a prefix of every input because nothing is sealed while
+// something is unfinished. A seal that is due drains the task first: no record
+// is started until none is unfinished. So what an unfinished record does is
+// never held up by what only a seal can cure (full tables, a full epoch), and
+// nothing that it waits for may need another record to be started. The number
+// of unfinished records is bounded, and so are their bytes; what is ready is
+// run in turns like any records.
+//
+// If an unfinished record cannot be finished (it failed for good, or the task
+// failed otherwise, or it has to close while one rests) the active epoch is
+// lost: it is never sealed, no call of a Deferred is heard any more, and all
+// since the last seal is processed again after the next start. Closing waits
+// for the others; dropping does not.
+//
+// A call of a Deferred counts once, and only for the run of the callback that
+// made it, if that returned nil.
+//
 // # A transaction
 //
 //	idle → writing → ending → idle
@@ -80,12 +111,14 @@
 //     rows and emits are staged while its callback runs, and an error or
 //     panic discards them.
 //
-//  2. Outputs to a partition leave in the order of the records that caused
-//     them.
+//  2. Outputs to a partition leave in the order in which the records that
+//     caused them were finished, which for one key, and for all where nothing
+//     is deferred, is the order in which they were picked.
 //
 //  3. Epochs of a task are written in the order in which they were sealed.
 //
-//  4. Positions in a committed epoch cover finished records only.
+//  4. Positions in a committed epoch cover finished records only: an epoch is
+//     sealed when nothing below its positions is unfinished.
 //
 //  5. The store's position is never ahead of the committed epoch's changelog
 //     position (package replica keeps the order on disk).

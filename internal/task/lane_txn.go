@@ -265,10 +265,12 @@ func (l *Lane) judgeEpoch(e *epoch) {
 	for {
 		mark, err := l.stableMark(e)
 		switch {
-		case l.ctx.Err() != nil:
-			return
+		case l.ctx.Err() != nil || errors.Is(err, kafka.ErrClosed): // the lane ends
+			l.waiting = append(l.waiting, e)
 		case e.dropped():
 			l.finish(e, errDropped)
+		case kafka.Permanent(err):
+			l.finish(e, fmt.Errorf("transaction: read the mark: %w", err))
 		case err != nil:
 			continue
 		case mark.Writer == l.env.ProcessID && mark.Epoch == e.number:

@@ -33,7 +33,8 @@ type Env struct {
 	Store    storage.Store // nil in a graph that keeps nothing
 	Lookups  []*replica.Mirror
 	Lane     *Lane
-	Disk     *Worker // flushes
+	Disk     *Worker         // flushes
+	Epochs   *replica.Epochs // may be nil: checkpoints tell no epochs then
 
 	Fingerprint uint64 // of Graph
 

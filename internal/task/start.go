@@ -144,6 +144,7 @@ func (t *Task) openTable(s *store, name string) error {
 		if err == nil {
 			s.table, err = replica.NewTable(replica.TableConfig{
 				Store: handle, CacheBytes: t.env.CacheBytes, FlushBytes: t.env.FlushBytes, FlushAge: t.env.FlushAge,
+				Epoch: func() int32 { return t.env.Epochs.Newest(s.changelog) },
 			})
 			if err != nil {
 				return errors.Join(&StoreError{Store: s.name(), Err: err}, handle.Close())
@@ -179,6 +180,11 @@ func (t *Task) startRestore(r *restore) error {
 	} else {
 		bounds = t.start.Stores[t.indexOf(r.store)].Bounds
 		target.At = bounds.HighWatermark
+	}
+	if cp, ok := r.store.table.Committed(); ok {
+		if err := t.env.Epochs.Cut(t.ctx, &bounds, r.store.changelog, cp); err != nil {
+			return fmt.Errorf("restore of %s: %w", r.store.changelog, err)
+		}
 	}
 	if err := r.replica.Start(bounds, target); err != nil {
 		return fmt.Errorf("restore of %s: %w", r.store.changelog, err)

@@ -284,7 +284,7 @@ func testTxnTooLarge(t *testing.T, e Env) {
 			t.Fatalf("run of the large record %+v, want it alone with ErrTooLarge", r)
 		}
 		if r.From < 4 && r.To > 4 {
-			t.Fatalf("run [%d,%d) holds the large record", r.From, r.To)
+			t.Fatalf("run [%d,%d) holds the large record: %v", r.From, r.To, r.Err)
 		}
 	}
 	if err := x.End(ctx(t), true); !errors.Is(err, kafka.ErrAbortable) {

@@ -175,9 +175,13 @@ func (c *Cluster) launch(n *node) error {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command("java", "-Xms64m", fmt.Sprintf("-Xmx%dm", c.cfg.heap()), "-XX:+UseSerialGC",
+	args := []string{"-Xms64m", fmt.Sprintf("-Xmx%dm", c.cfg.heap()), "-XX:+UseSerialGC",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-		"-cp", c.libs+"/*", "kafka.Kafka", n.propertiesFile())
+		"-cp", c.libs + "/*"}
+	if len(c.nodes) > 1 { // they start and restart on few cores: compile quickly rather than well
+		args = append(args, "-XX:TieredStopAtLevel=1")
+	}
+	cmd := exec.Command("java", append(args, "kafka.Kafka", n.propertiesFile())...)
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)
 	if err := cmd.Start(); err != nil {

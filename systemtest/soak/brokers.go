@@ -153,10 +153,16 @@ func (b *brokers) committed(ctx context.Context, group string) (map[place]int64,
 	return out, nil
 }
 
-// ends returns the last stable offset of each partition of topics.
-func (b *brokers) ends(ctx context.Context, topics ...string) (map[string]map[int32]int64, error) {
+// Ends of a log.
+const (
+	highWatermark int8 = iota
+	lastStable
+)
+
+// ends returns the end of each partition of topics, of one kind.
+func (b *brokers) ends(ctx context.Context, kind int8, topics ...string) (map[string]map[int32]int64, error) {
 	req := kmsg.NewPtrListOffsetsRequest()
-	req.ReplicaID, req.IsolationLevel = -1, 1
+	req.ReplicaID, req.IsolationLevel = -1, kind
 	for _, name := range topics {
 		t := kmsg.NewListOffsetsRequestTopic()
 		t.Topic = name

@@ -35,7 +35,8 @@
 //     has one owner.
 //  6. Committed offsets never go back.
 //  7. Processes: none ends by itself but for a full disk, with that error; no
-//     goroutine of the engine is left after the end; nothing stands still.
+//     goroutine of the engine is left after the end; nothing stands still, and
+//     no transaction stays open.
 //
 // With at least once, outputs may repeat, and what left before a crash may
 // have seen a newer joined row; everything else holds. Without transactions

@@ -16,9 +16,9 @@ import (
 
 // dump is what a process shows of itself.
 type dump struct {
-	View   map[string]row     // tally's table
-	Tally  map[int32]ownedRow // by partition that it owns
-	Second map[int32]ownedRow
+	View   map[string]row     `json:"view"`  // tally's table
+	Tally  map[int32]ownedRow `json:"tally"` // by partition that it owns
+	Second map[int32]ownedRow `json:"second"`
 }
 
 // ownedRow are the rows of one partition as its owner sees them.

@@ -35,7 +35,7 @@ var weights = []struct {
 	{faultRemove, 5},
 	{faultWipe, 5},
 	{faultFill, 3},
-	{faultNode, 9},
+	{faultNode, 14},
 	{faultLeaders, 10},
 	{faultCut, 6},
 	{faultSilence, 4},

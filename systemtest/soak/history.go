@@ -4,37 +4,37 @@ import "github.com/rekastream/reka/processor"
 
 // history is all that a run left behind, to be judged.
 type history struct {
-	Guarantee processor.Guarantee
-	Seen      seen
+	Guarantee processor.Guarantee `json:"guarantee"`
+	Seen      seen                `json:"seen"`
 
-	Emitted    int64    // ids 1 to Emitted were emitted
-	EmitErrors []string // of those that were not acknowledged
+	Emitted    int64    `json:"emitted"`     // ids 1 to Emitted were emitted
+	EmitErrors []string `json:"emit_errors"` // of those that were not acknowledged
 
-	LastRates map[string]int64 // versions that were there before each key's last event
+	LastRates map[string]int64 `json:"last_rates"` // versions that were there before each key's last event
 
-	Tables []tableHistory
-	Views  map[string]map[string]row // tally's, by process
+	Tables []tableHistory            `json:"tables"`
+	Views  map[string]map[string]row `json:"views"` // tally's, by process
 
-	Back     []string // committed offsets that went back
-	Troubles []string // what processes did that they must not
-	Bad      []string // records that are not what the service writes
-	Stuck    []string // what stood still; then nothing is judged as missing
+	Back     []string `json:"back"`     // committed offsets that went back
+	Troubles []string `json:"troubles"` // what processes did that they must not
+	Bad      []string `json:"bad"`      // records that are not what the service writes
+	Stuck    []string `json:"stuck"`    // what stood still; then nothing is judged as missing
 }
 
 // tableHistory is a group's table in the end.
 type tableHistory struct {
-	Group  string
-	Topic  string
-	Claims []claim
+	Group  string  `json:"group"`
+	Topic  string  `json:"topic"`
+	Claims []claim `json:"claims"`
 }
 
 // claim is a partition that a process has, with the rows as a visitor saw
 // them and as its closed store has them.
 type claim struct {
-	Process   string
-	Partition int32
-	Visited   map[string]row
-	Stored    map[string]row
+	Process   string         `json:"process"`
+	Partition int32          `json:"partition"`
+	Visited   map[string]row `json:"visited"`
+	Stored    map[string]row `json:"stored"`
 }
 
 // Properties that are judged, as violations name them.

@@ -26,7 +26,7 @@ func (n *nemesis) hit(f fault) {
 // skip notes a fault that could not happen.
 func (n *nemesis) skip(f fault, why string) {
 	n.counts["skipped"]++
-	n.note("skip %s: %s", f.Kind, why)
+	n.notef("skip %s: %s", f.Kind, why)
 }
 
 // candidates are the processes that run undisturbed.
@@ -52,7 +52,7 @@ func (n *nemesis) hitProcess(f fault) {
 	}
 	p := able[int(f.Pick)%len(able)]
 	n.counts[f.Kind]++
-	n.note("%s %s for %v", f.Kind, p.name, f.For)
+	n.notef("%s %s for %v", f.Kind, p.name, f.For)
 	switch f.Kind {
 	case faultKill:
 		n.kill(p, f.For)
@@ -86,7 +86,7 @@ func (n *nemesis) pause(p *process, d time.Duration) {
 }
 
 func (n *nemesis) resume(p *process) {
-	n.note("resume %s", p.name)
+	n.notef("resume %s", p.name)
 	p.status = running
 	_ = p.signal(syscall.SIGCONT) // it may have been ended
 }
@@ -99,7 +99,7 @@ func (n *nemesis) fill(p *process, f fault) {
 		leave = 0
 	}
 	if err := p.disk.fill(leave); err != nil {
-		n.trouble("fill the disk of %s: %v", p.name, err)
+		n.troublef("fill the disk of %s: %v", p.name, err)
 		n.freeDisk(p)
 		return
 	}
@@ -108,7 +108,7 @@ func (n *nemesis) fill(p *process, f fault) {
 		if p.cmd != cmd || !p.filled {
 			return
 		}
-		n.trouble("%s has not noticed its full disk within %v", p.name, f.For)
+		n.troublef("%s has not noticed its full disk within %v", p.name, f.For)
 		n.freeDisk(p)
 	})
 }
@@ -119,7 +119,7 @@ func (n *nemesis) hitSize(f fault) {
 		if !p.member && p.status == down {
 			p.member, p.startAt = true, time.Time{}
 			n.counts[f.Kind]++
-			n.note("add %s again", p.name)
+			n.notef("add %s again", p.name)
 			n.revive(p)
 			return
 		}
@@ -130,7 +130,7 @@ func (n *nemesis) hitSize(f fault) {
 	}
 	n.counts[f.Kind]++
 	if err := n.addProcess(); err != nil {
-		n.trouble("%v", err)
+		n.troublef("%v", err)
 	}
 }
 
@@ -144,22 +144,22 @@ func (n *nemesis) hitCluster(f fault) {
 	n.nodeBusy = true
 	n.counts[f.Kind]++
 	if f.Kind == faultLeaders {
-		n.note("leaders move")
+		n.notef("leaders move")
 		n.help(func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 			defer cancel()
 			moved, err := n.brokers.moveLeaders(ctx, f.Pick)
 			n.ask(func() {
-				n.note("%d leaders moved: %v", moved, err)
+				n.notef("%d leaders moved: %v", moved, err)
 				n.nodeBusy = false
 			})
 		})
 		return
 	}
 	node := int(f.Pick % 3)
-	n.note("kill node %d for %v", node, f.For)
+	n.notef("kill node %d for %v", node, f.For)
 	if err := n.cluster.Crash(node); err != nil {
-		n.note("kill node %d: %v", node, err)
+		n.notef("kill node %d: %v", node, err)
 	}
 	n.nodeDown = node
 	n.later(f.For, func() {
@@ -174,9 +174,9 @@ func (n *nemesis) hitCluster(f fault) {
 func (n *nemesis) launchNode() {
 	node := n.nodeDown
 	n.nodeDown = -1
-	n.note("start node %d", node)
+	n.notef("start node %d", node)
 	if err := n.cluster.Launch(node); err != nil {
-		n.trouble("start node %d: %v", node, err)
+		n.troublef("start node %d: %v", node, err)
 		return
 	}
 	n.help(func() {
@@ -187,7 +187,7 @@ func (n *nemesis) launchNode() {
 			err = n.brokers.whole(ctx)
 		}
 		n.ask(func() {
-			n.note("node %d is back: %v", node, err)
+			n.notef("node %d is back: %v", node, err)
 			n.nodeBusy = false
 		})
 	})
@@ -196,11 +196,7 @@ func (n *nemesis) launchNode() {
 // help runs what waits for nodes beside the owner's goroutine. It ends by
 // itself, and close waits.
 func (n *nemesis) help(f func()) {
-	n.helper.Add(1)
-	go func() {
-		defer n.helper.Done()
-		f()
-	}()
+	n.helper.Go(f)
 }
 
 // hitProxy disturbs the connections to one node, now and then to all.
@@ -216,7 +212,7 @@ func (n *nemesis) hitProxy(f fault) {
 		}
 	}
 	n.counts[f.Kind]++
-	n.note("%s connections to nodes %v for %v", f.Kind, nodes, f.For)
+	n.notef("%s connections to nodes %v for %v", f.Kind, nodes, f.For)
 	for _, node := range nodes {
 		n.touched[node] = true
 		var err error
@@ -229,7 +225,7 @@ func (n *nemesis) hitProxy(f fault) {
 			err = n.proxies.delay(node, 50+int(f.Pick/24%1500))
 		}
 		if err != nil {
-			n.note("%v", err)
+			n.notef("%v", err)
 		}
 		n.later(f.For, func() {
 			if n.touched[node] {
@@ -241,8 +237,8 @@ func (n *nemesis) hitProxy(f fault) {
 
 func (n *nemesis) clearProxy(node int) {
 	delete(n.touched, node)
-	n.note("connections to node %d are clear", node)
+	n.notef("connections to node %d are clear", node)
 	if err := n.proxies.clear(node); err != nil {
-		n.note("PROXY: %v", err)
+		n.notef("PROXY: %v", err)
 	}
 }

@@ -45,7 +45,7 @@ type judging struct {
 	found []violation
 }
 
-func (j *judging) add(kind, format string, a ...any) {
+func (j *judging) addf(kind, format string, a ...any) {
 	if kind == kindLost && len(j.h.Stuck) > 0 {
 		return // it is not there yet
 	}
@@ -54,7 +54,7 @@ func (j *judging) add(kind, format string, a ...any) {
 
 func (j *judging) all(kind string, texts []string) {
 	for _, t := range texts {
-		j.add(kind, "%s", t)
+		j.addf(kind, "%s", t)
 	}
 }
 
@@ -64,21 +64,21 @@ func (j *judging) emitted() {
 	for _, in := range j.h.Seen.Inputs {
 		have[in.Value.ID]++
 		if in.Value.ID < 1 || in.Value.ID > j.h.Emitted {
-			j.add(kindRecord, "event %d of %s was never emitted", in.Value.ID, in.Key)
+			j.addf(kindRecord, "event %d of %s was never emitted", in.Value.ID, in.Key)
 		}
 	}
 	for id := range j.h.Emitted {
 		switch n := have[id+1]; {
 		case n == 0:
-			j.add(kindLost, "event %d was acknowledged and is not in its topic", id+1)
+			j.addf(kindLost, "event %d was acknowledged and is not in its topic", id+1)
 		case n > 1:
-			j.add(kindDoubled, "event %d is in its topic %d times", id+1, n)
+			j.addf(kindDoubled, "event %d is in its topic %d times", id+1, n)
 		}
 	}
 	last := map[string]int64{}
 	for _, in := range j.h.Seen.Inputs {
 		if in.Value.Seq < last[in.Key] {
-			j.add(kindOrder, "event %d of %s is in its topic after %d", in.Value.Seq, in.Key, last[in.Key])
+			j.addf(kindOrder, "event %d of %s is in its topic after %d", in.Value.Seq, in.Key, last[in.Key])
 		}
 		last[in.Key] = max(last[in.Key], in.Value.Seq)
 	}
@@ -112,24 +112,24 @@ func (j *judging) outputs(f flow) {
 	for _, out := range f.outs {
 		in, ok := want[out.Value.ID]
 		if !ok || in.Key != out.Key || in.Value.Seq != out.Value.Seq {
-			j.add(kindRecord, "%s/%d@%d: number %d of %s stems from no event", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key)
+			j.addf(kindRecord, "%s/%d@%d: number %d of %s stems from no event", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key)
 			continue
 		}
 		have[out.Value.ID]++
 		if n := have[out.Value.ID]; n > 1 {
 			if f.once {
-				j.add(kindDoubled, "%s/%d@%d: number %d of %s is there %d times", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key, n)
+				j.addf(kindDoubled, "%s/%d@%d: number %d of %s is there %d times", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key, n)
 			}
 			continue
 		}
 		if out.Value.Seq < last[out.Key] {
-			j.add(kindOrder, "%s/%d@%d: number %d of %s comes after %d", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key, last[out.Key])
+			j.addf(kindOrder, "%s/%d@%d: number %d of %s comes after %d", f.topic, out.Partition, out.Offset, out.Value.Seq, out.Key, last[out.Key])
 		}
 		last[out.Key] = max(last[out.Key], out.Value.Seq)
 	}
 	for _, in := range f.ins {
 		if have[in.Value.ID] == 0 {
-			j.add(kindLost, "%s: nothing of number %d of %s (event %d at %s/%d@%d)", f.topic, in.Value.Seq, in.Key, in.Value.ID, eventsTopic, in.Partition, in.Offset)
+			j.addf(kindLost, "%s: nothing of number %d of %s (event %d at %s/%d@%d)", f.topic, in.Value.Seq, in.Key, in.Value.ID, eventsTopic, in.Partition, in.Offset)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (j *judging) counts(topic string, outs []record[effect], exact bool) {
 	for _, out := range outs {
 		v := out.Value
 		if v.Count < v.Seq || exact && j.exact && v.Count > v.Seq {
-			j.add(kindCount, "%s/%d@%d: number %d of %s was counted as %d", topic, out.Partition, out.Offset, v.Seq, out.Key, v.Count)
+			j.addf(kindCount, "%s/%d@%d: number %d of %s was counted as %d", topic, out.Partition, out.Offset, v.Seq, out.Key, v.Count)
 		}
 	}
 }
@@ -157,7 +157,7 @@ func (j *judging) join() {
 			continue // a repeat
 		}
 		if j.once && v.Rate < was.rate {
-			j.add(kindJoin, "%s/%d@%d: number %d of %s saw version %d, the one before %d", effectsTopic, out.Partition, out.Offset, v.Seq, out.Key, v.Rate, was.rate)
+			j.addf(kindJoin, "%s/%d@%d: number %d of %s saw version %d, the one before %d", effectsTopic, out.Partition, out.Offset, v.Seq, out.Key, v.Rate, was.rate)
 		}
 		last[out.Key] = step{v.Seq, v.Rate}
 	}
@@ -166,7 +166,7 @@ func (j *judging) join() {
 	}
 	for key, want := range j.h.LastRates {
 		if got := last[key].rate; got != want {
-			j.add(kindJoin, "the last event of %s saw version %d, not %d", key, got, want)
+			j.addf(kindJoin, "the last event of %s saw version %d, not %d", key, got, want)
 		}
 	}
 }
@@ -184,18 +184,18 @@ func (j *judging) state(topic string, ins []record[event]) {
 		g := got[key]
 		switch {
 		case g.Count < w.Count || g.Last != w.Last:
-			j.add(kindLost, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
+			j.addf(kindLost, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
 		case !j.exact:
 		case g.Count > w.Count:
-			j.add(kindDoubled, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
+			j.addf(kindDoubled, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
 		case g.Sum != w.Sum: // one twice, another not at all
-			j.add(kindLost, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
-			j.add(kindDoubled, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
+			j.addf(kindLost, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
+			j.addf(kindDoubled, "%s: %s has counted %+v, was given %+v", topic, key, g, w)
 		}
 	}
 	for key := range got {
 		if _, ok := want[key]; !ok {
-			j.add(kindRecord, "%s: %s was given no event", topic, key)
+			j.addf(kindRecord, "%s: %s was given no event", topic, key)
 		}
 	}
 }

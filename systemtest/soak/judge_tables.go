@@ -13,7 +13,7 @@ func (j *judging) fold(topic string) map[string]row {
 	for key, text := range j.h.Seen.Folds[topic] {
 		var r row
 		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			j.add(kindRecord, "%s: row of %s: %v", topic, key, err)
+			j.addf(kindRecord, "%s: row of %s: %v", topic, key, err)
 			continue
 		}
 		out[key] = r
@@ -34,7 +34,7 @@ func (j *judging) tables() {
 		}
 		for p := range int32(partitions) {
 			if n := len(owners[p]); n != 1 {
-				j.add(kindOwner, "partition %d of %s has %d owners: %s", p, t.Group, n, strings.Join(owners[p], ", "))
+				j.addf(kindOwner, "partition %d of %s has %d owners: %s", p, t.Group, n, strings.Join(owners[p], ", "))
 			}
 		}
 		j.same(where{t.Topic, "all owners together"}, visited, want)
@@ -59,7 +59,7 @@ func (j *judging) same(w where, got, want map[string]row) {
 		g, has := got[k]
 		v, must := want[k]
 		if has != must || g != v {
-			j.add(kindTable, "%s: %s has %+v (%t) for %s, want %+v (%t)", w.topic, w.copy, g, has, k, v, must)
+			j.addf(kindTable, "%s: %s has %+v (%t) for %s, want %+v (%t)", w.topic, w.copy, g, has, k, v, must)
 		}
 	}
 }

@@ -99,20 +99,20 @@ func (n *nemesis) close() {
 	for _, p := range n.fleet {
 		if p.disk != nil {
 			if err := p.disk.unmount(); err != nil {
-				n.note("unmount the disk of %s: %v", p.name, err)
+				n.notef("unmount the disk of %s: %v", p.name, err)
 			}
 		}
 	}
 }
 
-func (n *nemesis) note(format string, a ...any) {
+func (n *nemesis) notef(format string, a ...any) {
 	now := time.Now()
 	fmt.Fprintf(n.log, "%s %8.3fs %s\n", now.Format("15:04:05.000"), now.Sub(n.began).Seconds(), fmt.Sprintf(format, a...))
 }
 
-func (n *nemesis) trouble(format string, a ...any) {
+func (n *nemesis) troublef(format string, a ...any) {
 	s := fmt.Sprintf(format, a...)
-	n.note("TROUBLE: %s", s)
+	n.notef("TROUBLE: %s", s)
 	n.troubles = append(n.troubles, s)
 }
 
@@ -127,7 +127,7 @@ func (n *nemesis) addProcess() error {
 	if slot == 0 {
 		d, err := mountDisk(filepath.Join(n.cfg.Dir, "disk-0"))
 		if err != nil {
-			n.note("no disk is filled: %v", err)
+			n.notef("no disk is filled: %v", err)
 		} else {
 			p.disk, p.dir = d, d.state()
 		}
@@ -137,7 +137,7 @@ func (n *nemesis) addProcess() error {
 }
 
 func (n *nemesis) start(p *process) error {
-	n.note("start %s", p.name)
+	n.notef("start %s", p.name)
 	p.startAt = time.Time{}
 	if err := p.start(n.service, n.ends); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
@@ -151,7 +151,7 @@ func (n *nemesis) revive(p *process) {
 		return
 	}
 	if err := n.start(p); err != nil {
-		n.trouble("%v", err)
+		n.troublef("%v", err)
 	}
 }
 
@@ -160,7 +160,7 @@ func (n *nemesis) ended(e ended) {
 	p := e.p
 	was, age := p.status, time.Since(p.since)
 	p.status, p.cmd = down, nil
-	n.note("%s ended, was %v: %s", p.name, was, e.text)
+	n.notef("%s ended, was %v: %s", p.name, was, e.text)
 	switch {
 	case p.doomed: // killed
 	case was == stopping && (e.code == exitOK || e.code == -1 && age < 3*time.Second && e.text == "signal: terminated"):
@@ -169,9 +169,9 @@ func (n *nemesis) ended(e ended) {
 	case p.filled && (e.code == exitFull || p.brimful && (e.code == exitDamaged || e.code == exitFault)):
 		n.counts["disk-full-ends"]++
 	case e.code == exitLeak:
-		n.trouble("%s: goroutines are left after the end (see its log)", p.name)
+		n.troublef("%s: goroutines are left after the end (see its log)", p.name)
 	default:
-		n.trouble("%s, which was %v, ended by itself: %s (see its log)", p.name, was, e.text)
+		n.troublef("%s, which was %v, ended by itself: %s (see its log)", p.name, was, e.text)
 	}
 	p.doomed = false
 	if p.filled {
@@ -180,7 +180,7 @@ func (n *nemesis) ended(e ended) {
 	if p.wipe {
 		p.wipe = false
 		if err := wipe(p.dir); err != nil {
-			n.trouble("wipe %s: %v", p.name, err)
+			n.troublef("wipe %s: %v", p.name, err)
 		}
 	}
 	if p.startAt.IsZero() {
@@ -191,9 +191,9 @@ func (n *nemesis) ended(e ended) {
 
 func (n *nemesis) freeDisk(p *process) {
 	p.filled = false
-	n.note("the disk of %s has room again", p.name)
+	n.notef("the disk of %s has room again", p.name)
 	if err := p.disk.free(); err != nil {
-		n.trouble("free the disk of %s: %v", p.name, err)
+		n.troublef("free the disk of %s: %v", p.name, err)
 	}
 }
 
@@ -210,7 +210,7 @@ func (n *nemesis) stop(p *process) {
 			return
 		}
 		n.stuck = append(n.stuck, fmt.Sprintf("%s did not end within %v of being asked to", p.name, endTime))
-		n.note("STUCK: %s does not end", p.name)
+		n.notef("STUCK: %s does not end", p.name)
 		n.quit(p)
 	})
 }
@@ -255,7 +255,7 @@ func (n *nemesis) attack(ctx context.Context, faults []fault) {
 // heal makes everything good at once, and waits for the nodes.
 func (n *nemesis) heal(ctx context.Context) error {
 	n.ask(func() {
-		n.note("heal")
+		n.notef("heal")
 		n.calm = true
 		for node := range n.touched {
 			n.clearProxy(node)
@@ -283,7 +283,7 @@ func (n *nemesis) heal(ctx context.Context) error {
 // stopAll ends the fleet and waits.
 func (n *nemesis) stopAll(ctx context.Context) error {
 	n.ask(func() {
-		n.note("stop all")
+		n.notef("stop all")
 		for _, p := range n.fleet {
 			p.member = false
 			if p.status == running {

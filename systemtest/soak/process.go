@@ -68,7 +68,7 @@ func (p *process) start(s service, ends chan<- ended) error {
 	}
 	defer log.Close()
 	fmt.Fprintf(log, "=== start at %s\n", time.Now().Format(time.RFC3339Nano))
-	cmd := exec.Command(exe)
+	cmd := exec.Command(exe) //nolint:gosec,noctx // it is this program, and ends by signals
 	cmd.Env = append(os.Environ(), serviceEnv+"="+string(env), "GOTRACEBACK=all")
 	cmd.Stdout, cmd.Stderr = log, log
 	dieWithParent(cmd)

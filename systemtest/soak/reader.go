@@ -24,19 +24,19 @@ type reader struct {
 
 // seen is what the topics hold, in the order of each partition.
 type seen struct {
-	Inputs        []record[event]
-	Effects       []record[effect]
-	Nth           []record[event]
-	SecondEffects []record[effect]
-	Folds         map[string]map[string]string // by table topic, then by key
+	Inputs        []record[event]              `json:"inputs"`
+	Effects       []record[effect]             `json:"effects"`
+	Nth           []record[event]              `json:"nth"`
+	SecondEffects []record[effect]             `json:"second_effects"`
+	Folds         map[string]map[string]string `json:"folds"` // by table topic, then by key
 }
 
 // record is one of a topic, with its place.
 type record[T any] struct {
-	Key       string
-	Value     T
-	Partition int32
-	Offset    int64
+	Key       string `json:"key"`
+	Value     T      `json:"value"`
+	Partition int32  `json:"partition"`
+	Offset    int64  `json:"offset"`
 }
 
 func newReader(addrs []string) (*reader, error) {

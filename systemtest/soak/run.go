@@ -130,12 +130,12 @@ func (r *run) start(ctx context.Context) (err error) {
 	if err := n.launch(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		if _, outputs := r.reader.counts(); outputs > 0 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("soak: no output within a minute of an undisturbed start: see %s", r.cfg.Dir)
+			return fmt.Errorf("soak: no output within two minutes of an undisturbed start: see %s", r.cfg.Dir)
 		}
 		if err := pause(ctx, 100*time.Millisecond); err != nil {
 			return err
@@ -165,7 +165,7 @@ func (r *run) attack(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	heal, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	heal, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	if err := r.nemesis.heal(heal); err != nil {
 		return fmt.Errorf("soak: the nodes do not become whole: %w", err)
@@ -321,19 +321,18 @@ func awaitDump(ctx context.Context, p *process) (dump, error) {
 func (r *run) gather() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	var behind error
 	for {
-		ends, err := r.brokers.ends(ctx, eventsTopic, effectsTopic, nthTopic, secondTopic, tallyTable.Name(), secondTable.Name())
-		if err == nil {
-			err = r.reader.reached(ends)
-		}
-		if err == nil {
+		behind := r.readToEnd(ctx)
+		if behind == nil {
 			break
 		}
-		behind = err
-		if pause(ctx, 200*time.Millisecond) != nil {
-			return fmt.Errorf("soak: read to the end: %w", behind)
+		if pause(ctx, 200*time.Millisecond) == nil {
+			continue
 		}
+		if len(r.h.Stuck) == 0 {
+			r.h.Stuck = append(r.h.Stuck, behind.Error())
+		}
+		break
 	}
 	r.h.Seen, r.h.Bad = r.reader.close()
 	r.result.polls, r.h.Back = r.watch.close()
@@ -344,6 +343,28 @@ func (r *run) gather() error {
 	})
 	r.result.inputs, r.result.outputs = len(r.h.Seen.Inputs), len(r.h.Seen.Effects)+len(r.h.Seen.Nth)+len(r.h.Seen.SecondEffects)
 	return nil
+}
+
+// readToEnd says what keeps the checker from having read everything. With all
+// processes ended, no transaction may be open.
+func (r *run) readToEnd(ctx context.Context) error {
+	topics := []string{eventsTopic, effectsTopic, nthTopic, secondTopic, tallyTable.Name(), secondTable.Name()}
+	ends, err := r.brokers.ends(ctx, highWatermark, topics...)
+	if err != nil {
+		return err
+	}
+	stable, err := r.brokers.ends(ctx, lastStable, topics...)
+	if err != nil {
+		return err
+	}
+	for topic, parts := range ends {
+		for p, end := range parts {
+			if at := stable[topic][p]; at < end {
+				return fmt.Errorf("a transaction is open in %s/%d from %d on, the log ends at %d", topic, p, at, end)
+			}
+		}
+	}
+	return r.reader.reached(ends)
 }
 
 // close ends what runs, in any state of the run.

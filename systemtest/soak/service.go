@@ -35,10 +35,10 @@ const serviceEnv = "REKA_SOAK_SERVICE"
 
 // service is one process of the test service.
 type service struct {
-	Brokers   []string
-	Dir       string // state
-	Dump      string // file that a SIGUSR1 has written
-	Guarantee processor.Guarantee
+	Brokers   []string            `json:"brokers"`
+	Dir       string              `json:"dir"`  // state
+	Dump      string              `json:"dump"` // file that a SIGUSR1 has written
+	Guarantee processor.Guarantee `json:"guarantee"`
 }
 
 // Child runs the service if this process was started as one, and returns its

@@ -71,15 +71,15 @@ func parse(args []string) (cfg soak.Config, keep bool, err error) {
 func run(ctx context.Context, cfg soak.Config, keep bool) bool {
 	res, err := soak.Run(ctx, cfg)
 	if err != nil {
-		fmt.Printf("logs, schedule and state: %s\nreplay: %s\nsoak: FAILED to run: %v\n", cfg.Dir, cfg.Replay(), err)
+		fmt.Fprintf(os.Stdout, "logs, schedule and state: %s\nreplay: %s\nsoak: FAILED to run: %v\n", cfg.Dir, cfg.Replay(), err)
 		return false
 	}
-	fmt.Print(res.Report())
+	fmt.Fprint(os.Stdout, res.Report())
 	if res.OK() && !keep {
 		if err := os.RemoveAll(cfg.Dir); err != nil {
-			fmt.Println(err)
+			fmt.Fprintln(os.Stdout, err)
 		}
 	}
-	fmt.Println(res.Line())
+	fmt.Fprintln(os.Stdout, res.Line())
 	return res.OK()
 }
