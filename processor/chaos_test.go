@@ -93,6 +93,9 @@ func newChaos(t testing.TB, seed int64, fault *planted) *chaos {
 		seeded.Send("loop-"+key(i), "somebody")
 	}
 	t.Cleanup(func() {
+		for _, nd := range c.nodes {
+			nd.Resume() // or it cannot end
+		}
 		if t.Failed() {
 			t.Logf("seed %d, terms %+v\nschedule:\n  %s", seed, c.terms, strings.Join(c.steps, "\n  "))
 		}

@@ -14,24 +14,24 @@ import (
 // weak are faults that random schedules must find, each within a few, or that
 // must show in a scene, or both.
 var weak = []planted{
-	{name: "pending offsets of a former owner are not waited for", scene: "an end is on its way when its writer is expelled", dirty: true},
+	{name: "pending offsets of a former owner are not waited for", from: 10, scene: "an end is on its way when its writer is expelled", dirty: true},
 	{name: "offsets are accepted of whoever sends them", rare: true, scene: "offsets are on their way when their writer is expelled", committer: func(by *kafka.Committer) {
 		*by = kafka.Committer{Group: by.Group, Generation: -1}
 	}},
-	{name: "offsets are committed before the effects", scene: "an owner sleeps through the tenure of another one", offsets: true},
-	{name: "an unknown end is taken for an abort", scene: "the answer to an end is lost", end: func(err error) error {
+	{name: "offsets are committed before the effects", from: 1, scene: "an owner sleeps through the tenure of another one", offsets: true},
+	{name: "an unknown end is taken for an abort", from: 36, scene: "the answer to an end is lost", end: func(err error) error {
 		if errors.Is(err, kafka.ErrOutcomeUnknown) {
 			return kafka.ErrAbortable
 		}
 		return err
 	}},
-	{name: "an unknown end is taken for a commit", scene: "an end is lost", end: func(err error) error {
+	{name: "an unknown end is taken for a commit", from: 10, scene: "an end is lost", end: func(err error) error {
 		if errors.Is(err, kafka.ErrOutcomeUnknown) {
 			return nil
 		}
 		return err
 	}},
-	{name: "an epoch is kept although its task was lost and came back", member: func(c *kafka.MemberConfig) {
+	{name: "an epoch is kept although its task was lost and came back", from: 91, member: func(c *kafka.MemberConfig) {
 		assigned, lost := c.Assigned, c.Lost
 		c.Assigned = func(a kafka.Assignment) {
 			a.Rejoined = true
@@ -43,12 +43,12 @@ var weak = []planted{
 			}
 		}
 	}},
-	{name: "a late request hits the next transaction", scene: "an end is late and meets the next transaction", certain: true},
+	{name: "a late request hits the next transaction", from: 9, scene: "an end is late and meets the next transaction", certain: true},
 	{name: "readers see what is not committed", scene: "a fence order is late", fetcher: func(c *kafka.FetcherConfig) { c.Isolation = kafka.ReadUncommitted }},
-	{name: "a restore ends one record early", scene: "a static member is killed in a join and comes back", bound: func(_ string, end int64) int64 { return max(end-2, 0) }}, // the last offset is a control record's
+	{name: "a restore ends one record early", from: 29, scene: "a static member is killed in a join and comes back", bound: func(_ string, end int64) int64 { return max(end-2, 0) }}, // the last offset is a control record's
 	{name: "a restore ends at the last stable offset", rare: true, scene: "a partition moves and its rows are not yet stable", fetcher: oneByOne, ends: func(*plantedAdmin) kafka.Mark { return kafka.LastStable }},
 	{name: "an epoch is judged by its offsets", rare: true, scene: "a visit is written while ends are lost", judged: true},
-	{name: "a checkpoint is written before its rows", disk: func(b storage.Builder) storage.Builder {
+	{name: "a checkpoint is written before its rows", from: 79, disk: func(b storage.Builder) storage.Builder {
 		return &plantedDisk{b, func(t storage.Table, rows []storage.Row, cp *storage.Checkpoint) error {
 			if err := t.Apply(nil, cp); err != nil {
 				return err
@@ -56,7 +56,7 @@ var weak = []planted{
 			return t.Apply(rows, nil)
 		}}
 	}},
-	{name: "deletes do not reach the disk", disk: func(b storage.Builder) storage.Builder {
+	{name: "deletes do not reach the disk", from: 1, disk: func(b storage.Builder) storage.Builder {
 		return &plantedDisk{b, func(t storage.Table, rows []storage.Row, cp *storage.Checkpoint) error {
 			var kept []storage.Row
 			for _, r := range rows {

@@ -67,7 +67,7 @@ func TestEndOfUnknownOutcomeIsWrittenOnce(t *testing.T) {
 		for _, asked := range []int{1, 3, 100_000} { // more often than there is patience for
 			t.Run(fmt.Sprintf("%s, asked %d times", name, asked), func(t *testing.T) {
 				x := newExact(t, 1)
-				x.start("app", processor.WithTransactionTimeout(5*time.Second))
+				x.start("app", processor.WithTransactionTimeout(5*time.Second), processor.WithStopTimeout(time.Second))
 				x.tt.Settle()
 				x.fail("app", tester.OpEndTxn, do, times(asked))
 				x.sendMany(100)

@@ -198,10 +198,11 @@ func (s *session) isForeign(d *assign.ShareData) bool {
 // accepts returns why this member cannot run what it got, or nil.
 func (s *session) accepts(own []assign.Task, d *assign.ShareData) error {
 	s.watch.planned = 0
-	for _, r := range d.Refused {
-		narrow, ok := errors.AsType[*assign.NarrowError](r.Err)
+	if len(d.Refused) > 0 { // a graph is one subgraph
+		err := d.Refused[0].Err
+		narrow, ok := errors.AsType[*assign.NarrowError](err)
 		if !ok {
-			return fmt.Errorf("the group refused this member: %w", r.Err)
+			return fmt.Errorf("the group refused this member: %w", err)
 		}
 		s.p.log.Warn("other members run a wider graph; this one waits", zap.String("group", s.p.graph.spec.Group), zap.Error(narrow))
 		return nil

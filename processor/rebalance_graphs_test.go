@@ -151,8 +151,7 @@ func TestRollingUpgradeThatAddsATableLeavesNoRecordOut(t *testing.T) {
 // words that say what differs, and the first goes on.
 func TestTwoProgramsUnderOneGroupNameAreToldApart(t *testing.T) {
 	tt, v, send := upgraded(t)
-	var both *tester.Instance
-	both = tt.Start("together", func(i *tester.Instance) ([]reka.Runner, error) {
+	both := tt.Start("together", func(i *tester.Instance) ([]reka.Runner, error) {
 		one, err := build(i, v.words("one")())
 		if err != nil {
 			return nil, err

@@ -176,7 +176,7 @@ func TestCallbackThatOutlastsTheRebalanceCostsNothingButItsPartition(t *testing.
 	for _, r := range tt.Raw("g-table", slow) {
 		last = r
 	}
-	equal(t, "row", fmt.Sprint(last.Value), fmt.Sprint([]byte{0, 0, 0, 0, 0, 0, 0, 4}))
+	equal(t, "row", string(last.Value), "\x00\x00\x00\x00\x00\x00\x00\x04")
 	if err := a.Err(); err != nil {
 		t.Errorf("a: %v", err)
 	}

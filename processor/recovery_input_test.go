@@ -137,7 +137,7 @@ func TestPartitionThatComesBackReadsJustWhatWasWrittenElsewhere(t *testing.T) {
 // A cold start of four processes, each of which finds the group in the middle
 // of its restores, and input that waits.
 func TestRebalancesInTheMiddleOfRestoresLoseNothing(t *testing.T) {
-	const partitions, logged, waiting = 4, 5_000, 1000
+	const partitions, logged, waiting = 4, 10_000, 1000
 	tt := tester.New(t, tester.WithPartitions(partitions))
 	in, out := tester.Input(tt, words), tester.Output(tt, answers)
 	tt.CreateTopic("g-table", partitions, "cleanup.policy", "compact")
@@ -202,7 +202,7 @@ func TestRebalancesInTheMiddleOfRestoresLoseNothing(t *testing.T) {
 		}
 	}
 	equal(t, "partitions owned", len(owned), partitions)
-	if rows := tester.Table(tt, table).All(); len(rows) != partitions*logged || rows["p3-0"] != "x" || rows["p3-4999"] != value {
+	if rows := tester.Table(tt, table).All(); len(rows) != partitions*logged || rows["p3-0"] != "x" || rows["p3-9999"] != value {
 		t.Errorf("%d rows", len(rows))
 	}
 }

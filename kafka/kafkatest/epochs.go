@@ -17,12 +17,18 @@ var epochCases = []testCase{
 	{"a log that was cut and grew again tells where it was cut", testEpochTruncated},
 }
 
+// ends is an epoch and where it ends.
+type ends struct {
+	epoch int32
+	at    int64
+}
+
 // wantEpochEnd fails unless a leader answers as it should.
-func wantEpochEnd(t *testing.T, e Env, tp kafka.TopicPartition, asked, epoch int32, end int64) {
+func wantEpochEnd(t *testing.T, e Env, tp kafka.TopicPartition, asked int32, want ends) {
 	t.Helper()
 	gotEpoch, gotEnd, err := e.Driver.Admin().EpochEnd(ctx(t), tp, asked)
-	if err != nil || gotEpoch != epoch || gotEnd != end {
-		t.Fatalf("%s: end of epoch %d: epoch %d ends at %d (%v), want epoch %d at %d", tp, asked, gotEpoch, gotEnd, err, epoch, end)
+	if err != nil || gotEpoch != want.epoch || gotEnd != want.at {
+		t.Fatalf("%s: end of epoch %d: epoch %d ends at %d (%v), want epoch %d at %d", tp, asked, gotEpoch, gotEnd, err, want.epoch, want.at)
 	}
 }
 
@@ -42,18 +48,18 @@ func testEpochCurrent(t *testing.T, e Env) {
 	tp := kafka.TopicPartition{Topic: e.topic(t, 2), Partition: 1}
 	write(t, e, tp, numbered(0, 5)...)
 	epoch := epochAt(t, e, tp, 3)
-	wantEpochEnd(t, e, tp, epoch, epoch, 5)
+	wantEpochEnd(t, e, tp, epoch, ends{epoch, 5})
 	write(t, e, tp, numbered(5, 2)...)
-	wantEpochEnd(t, e, tp, epoch, epoch, 7)
-	wantEpochEnd(t, e, tp, kafka.NewestEpoch, epoch, 7)
+	wantEpochEnd(t, e, tp, epoch, ends{epoch, 7})
+	wantEpochEnd(t, e, tp, kafka.NewestEpoch, ends{epoch, 7})
 }
 
 // Nothing can be said about it: the topic may be another one.
 func testEpochNewer(t *testing.T, e Env) {
 	tp := kafka.TopicPartition{Topic: e.topic(t, 1)}
 	write(t, e, tp, numbered(0, 5)...)
-	wantEpochEnd(t, e, tp, epochAt(t, e, tp, 5)+1, -1, -1)
-	wantEpochEnd(t, e, tp, 1_000_000, -1, -1)
+	wantEpochEnd(t, e, tp, epochAt(t, e, tp, 5)+1, ends{-1, -1})
+	wantEpochEnd(t, e, tp, 1_000_000, ends{-1, -1})
 }
 
 func testEpochUnknown(t *testing.T, e Env) {
@@ -80,8 +86,8 @@ func testEpochElected(t *testing.T, e Env) {
 	if young <= old {
 		t.Fatalf("epoch %d after an election, %d before", young, old)
 	}
-	wantEpochEnd(t, e, tp, old, old, 5)
-	wantEpochEnd(t, e, tp, young, young, 8)
+	wantEpochEnd(t, e, tp, old, ends{old, 5})
+	wantEpochEnd(t, e, tp, young, ends{young, 8})
 }
 
 // A leader that took nothing in yet has an epoch all the same, and knows the
@@ -96,9 +102,9 @@ func testEpochEmpty(t *testing.T, e Env) {
 	old := epochAt(t, e, tp, 5)
 	e.Elect(t, tp)
 	e.Elect(t, tp) // no request has failed, so only asking tells of it
-	wantEpochEnd(t, e, tp, kafka.NewestEpoch, old+2, 5)
-	wantEpochEnd(t, e, tp, old, old, 5)
-	wantEpochEnd(t, e, tp, old+1, old, 5) // which nothing is left of
+	wantEpochEnd(t, e, tp, kafka.NewestEpoch, ends{old + 2, 5})
+	wantEpochEnd(t, e, tp, old, ends{old, 5})
+	wantEpochEnd(t, e, tp, old+1, ends{old, 5}) // which nothing is left of
 }
 
 // The epoch of a batch is that of each of its records.
@@ -148,9 +154,9 @@ func testEpochTruncated(t *testing.T, e Env) {
 	write(t, e, tp, numbered(0, 10)...)
 	old := epochAt(t, e, tp, 10)
 	e.Truncate(t, tp, 4, numbered(20, 10)...)
-	wantEpochEnd(t, e, tp, old, old, 4)
+	wantEpochEnd(t, e, tp, old, ends{old, 4})
 	young := epochAt(t, e, tp, 10)
-	wantEpochEnd(t, e, tp, young, young, 14)
+	wantEpochEnd(t, e, tp, young, ends{young, 14})
 	rs := follow(newFetcher(t, e.Driver, kafka.FetcherConfig{}), tp, 0).waitRecords(t, 14)
 	wantNumbered(t, rs[:4], 0, 4)
 	wantNumbered(t, rs[4:], 20, 10)
@@ -158,6 +164,6 @@ func testEpochTruncated(t *testing.T, e Env) {
 		t.Fatalf("epoch %d after the log was cut, %d before", young, old)
 	}
 	e.Truncate(t, tp, 2) // both are gone
-	wantEpochEnd(t, e, tp, old, old, 2)
-	wantEpochEnd(t, e, tp, young, old, 2)
+	wantEpochEnd(t, e, tp, old, ends{old, 2})
+	wantEpochEnd(t, e, tp, young, ends{old, 2})
 }
