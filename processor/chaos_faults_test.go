@@ -192,6 +192,8 @@ var failures = map[tester.Op][]error{
 	tester.OpCreateTopics:  {kafka.ErrNotAuthorized},
 	tester.OpOffsets:       {kafka.ErrNotAuthorized},
 	tester.OpDeleteRecords: {kafka.ErrNotAuthorized},
+	tester.OpWriters:       {kafka.ErrNotAuthorized, kafka.ErrUnsupported},
+	tester.OpEpochEnd:      {kafka.ErrNotAuthorized, kafka.ErrUnsupported},
 	tester.OpLeave:         {errHiccough},
 	tester.OpOpenTable:     {errDisk},
 	tester.OpApply:         {errDisk},

@@ -47,6 +47,26 @@ func TestEpochsOfTasksThatStayOutliveARebalance(t *testing.T) {
 	}
 }
 
+// Offsets reach the group when it has gone on to a generation that the member
+// has adopted meanwhile. Refused, they go again at once: there is no further
+// assignment to wait for.
+func TestOffsetsThatMissedTheirGenerationGoAtOnceInTheNext(t *testing.T) {
+	x := newExact(t, 4)
+	x.start("a")
+	x.sendMany(16)
+	x.doneWithin(5 * time.Second)
+	const late = 2 * time.Second
+	x.fail("a", tester.OpTxnOffsets, tester.Delay(late))
+	x.sendMany(16)
+	x.tt.Settle()
+	x.tt.Rebalance("g")
+	x.tt.Advance(late - time.Millisecond)
+	equal(t, "committed before they arrive", x.done(), false)
+	x.tt.Advance(time.Millisecond)
+	equal(t, "committed as soon as they have arrived", x.done(), true)
+	x.check()
+}
+
 // One partition is taken away while the offsets of four are to be committed,
 // and no further input comes: those of the three that stay are committed, and
 // none of their records is repeated.

@@ -48,12 +48,11 @@ type exact struct {
 // exactNode is an instance with its disk.
 type exactNode struct {
 	*tester.Instance
-	p      *processor.Processor
-	disk   storage.Builder
-	disks  int
-	rows   *processor.Visits[*seenRows]
-	touch  *processor.Visits[int]
-	isDead bool
+	p     *processor.Processor
+	disk  storage.Builder
+	disks int
+	rows  *processor.Visits[*seenRows]
+	touch *processor.Visits[int]
 }
 
 func newExact(t testing.TB, partitions int32) *exact {
@@ -172,7 +171,6 @@ func (x *exact) during(op tester.Op, do tester.Action) (end func()) {
 
 // Terms of faults.
 func times(n int) func(*tester.Fault)        { return func(f *tester.Fault) { f.Times = n } }
-func nth(n int) func(*tester.Fault)          { return func(f *tester.Fault) { f.Nth = n } }
 func about(topic string) func(*tester.Fault) { return func(f *tester.Fault) { f.Topic = topic } }
 
 // count returns how often callbacks ran on an instance.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/internal/work"
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/tester"
@@ -32,7 +33,9 @@ type strangerRunner struct {
 }
 
 func (r strangerRunner) Run(ctx context.Context) error {
-	if err := r.do(ctx, r.d); err != nil {
+	done := make(chan error, 1)
+	work.Go(r.d.Work(), func() { done <- r.do(ctx, r.d) }) // counts as running, as the engine's goroutines do; waited for here
+	if err := <-done; err != nil {
 		return err
 	}
 	<-ctx.Done()

@@ -224,7 +224,7 @@ func (s *session) fail(err error) {
 func (s *session) close(sl *slot, drop bool) {
 	sl.wanted = false
 	if sl.task == nil {
-		sl.takeover.cancel()
+		sl.takeover.giveUp()
 		delete(s.slots, sl.partition)
 		s.released = true
 		return

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/rekastream/reka/internal/replica"
 	"github.com/rekastream/reka/internal/task"
 	"github.com/rekastream/reka/internal/work"
@@ -32,6 +34,12 @@ import (
 type takeover struct {
 	ctx    context.Context
 	cancel context.CancelFunc
+	claim  *task.Claim
+}
+
+func (t *takeover) giveUp() {
+	t.cancel()
+	t.claim.GiveUp()
 }
 
 // taken is where one task begins.
@@ -48,6 +56,7 @@ func (s *session) take(partitions []int32) {
 	}
 	t := &takeover{}
 	t.ctx, t.cancel = context.WithCancel(s.ctx)
+	t.claim = task.NewClaim(t.ctx, s.env.Work)
 	slots := make([]*slot, 0, len(partitions))
 	for _, p := range partitions {
 		sl := &slot{partition: p, takeover: t}
@@ -58,7 +67,7 @@ func (s *session) take(partitions []int32) {
 	s.helpers++
 	work.Go(s.env.Work, func() { // see above
 		defer s.ended.Put(struct{}{})
-		starts, err := s.findStarts(t.ctx, slots)
+		starts, err := s.findStarts(t, slots)
 		switch {
 		case t.ctx.Err() != nil:
 			s.box.Put(message{kind: msgTaken}) // given up: slots that remain begin anew
@@ -78,7 +87,7 @@ func (s *session) begin(starts []taken) {
 		if s.slots[t.slot.partition] != t.slot || s.stopping {
 			continue
 		}
-		t.slot.takeover.cancel()
+		t.slot.takeover.giveUp()
 		t.slot.task = task.New(s.env, t.slot.partition, t.start)
 		t.slot.task.Run()
 	}
@@ -95,8 +104,8 @@ func (s *session) begin(starts []taken) {
 	s.take(again)
 }
 
-func (s *session) findStarts(ctx context.Context, slots []*slot) ([]taken, error) {
-	g := &s.p.graph.spec
+func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
+	g, ctx := &s.p.graph.spec, t.ctx
 	if err := s.fenceFormer(ctx, slots); err != nil {
 		return nil, fmt.Errorf("read marks: %w", err)
 	}
@@ -104,11 +113,14 @@ func (s *session) findStarts(ctx context.Context, slots []*slot) ([]taken, error
 	if err != nil {
 		return nil, fmt.Errorf("read committed offsets: %w", err)
 	}
+	if err := s.sameTopics(ctx, committed); err != nil {
+		return nil, err
+	}
 	starts, err := s.startOffsets(ctx, slots, committed)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.claim(ctx, slots, committed, starts); err != nil {
+	if err := s.claim(t, slots, committed, starts); err != nil {
 		return nil, fmt.Errorf("claim partitions: %w", err)
 	}
 	out := make([]taken, len(slots))
@@ -145,6 +157,38 @@ func (s *session) fenceFormer(ctx context.Context, slots []*slot) error {
 		}
 	}
 	return ctx.Err()
+}
+
+// sameTopics looks whether offsets were committed for other topics of the same
+// names: those mean nothing any more. They end the processor, or count as
+// lost if the options say what to do then. The topics must be those that this
+// session began with: it would claim partitions in the name of others.
+func (s *session) sameTopics(ctx context.Context, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
+	names := s.p.graph.spec.Copartitioned()
+	now, err := s.p.client.Driver().Admin().Topics(ctx, names...)
+	if err != nil {
+		return fmt.Errorf("ask for topics: %w", err)
+	}
+	for _, name := range names {
+		if t, ok := now[name]; ok && t.ID != s.spec.topics[name].ID {
+			return fmt.Errorf("topic %s: %w", name, kafka.ErrTopicChanged)
+		}
+	}
+	for tp, o := range committed {
+		was, ok := task.TopicOf(o.Metadata)
+		is := s.spec.topics[tp.Topic].ID
+		if !ok || was == is || is == (kafka.TopicID{}) {
+			continue
+		}
+		if s.p.cfg.lost == FailOnLostOffsets {
+			return &kafka.Error{TopicPartition: tp, Offset: o.Offset, Err: fmt.Errorf(
+				"%w: the group's committed offset is of another topic of that name, which is gone (WithLostOffsets says where to go on)", kafka.ErrTopicChanged)}
+		}
+		s.p.log.Warn("the committed offset is of another topic of that name, which is gone; it counts as lost",
+			zap.String("group", s.p.graph.spec.Group), zap.String("partition", tp.String()), zap.Int64("offset", o.Offset))
+		delete(committed, tp)
+	}
+	return nil
 }
 
 // committed reads the group's offsets of all inputs and joined tables; with
@@ -249,25 +293,26 @@ func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[
 const claimPause = 50 * time.Millisecond
 
 // claim commits the start offsets with this process's mark.
-func (s *session) claim(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
+func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
 	g := &s.p.graph.spec
 	offsets := make([]kafka.CommittedOffset, 0, len(starts))
 	for _, sl := range slots {
 		for i, in := range g.Inputs {
 			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
-			o := kafka.CommittedOffset{TopicPartition: tp, Offset: starts[tp], LeaderEpoch: -1}
+			id := s.spec.topics[in.Topic].ID
+			o := kafka.CommittedOffset{TopicPartition: tp, Offset: starts[tp], LeaderEpoch: -1, Metadata: task.TopicMetadata(id)}
 			if i == 0 {
 				mark, _ := task.DecodeMark(committed[tp].Metadata)
-				mark.Writer, mark.Fingerprint = s.env.ProcessID, s.env.Fingerprint
+				mark.Topic, mark.Writer, mark.Fingerprint = id, s.env.ProcessID, s.env.Fingerprint
 				o.Metadata = mark.Encode()
 			}
 			offsets = append(offsets, o)
 		}
 	}
 	if s.txn != nil {
-		return s.lane.Claim(ctx, offsets)
+		return t.claim.Make(s.lane, offsets)
 	}
-	return s.claimPlainly(ctx, offsets)
+	return s.claimPlainly(t.ctx, offsets)
 }
 
 // claimPlainly claims without a transaction.

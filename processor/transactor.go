@@ -33,15 +33,13 @@ func (s *session) openTransactor(ctx context.Context, process string) (err error
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	var look func()
-	look = func() { // on a goroutine of the clock, which must not wait
-		s.errands.Do(func() {
+	timer := driver.Clock().AfterFunc(transactionLogPatience, func() {
+		s.errands.Do(func() { // a goroutine of the clock must not wait
 			if ctx.Err() == nil && s.lacksTransactionLog(ctx) {
 				cancel(errNoTransactionLog)
 			}
 		})
-	}
-	timer := driver.Clock().AfterFunc(transactionLogPatience, look)
+	})
 	defer timer.Stop()
 	err = s.txn.Init(ctx, false)
 	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errNoTransactionLog) {

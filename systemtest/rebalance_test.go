@@ -107,7 +107,7 @@ func (p *pace) processor(c *kafka.Client, opts ...processor.Option) (*processor.
 	if err != nil {
 		return nil, err
 	}
-	return processor.New(c, g, append([]processor.Option{processor.WithGuarantee(processor.WithoutTransactions)}, opts...)...)
+	return processor.New(c, g, append([]processor.Option{}, opts...)...)
 }
 
 // take returns the largest gap of each partition since the last time.

@@ -20,6 +20,7 @@ type member struct {
 
 	// Owned by run.
 	id        string // "" before the first join and after a loss
+	former    string // the last one that was lost
 	adopted   int32  // generation of the last assignment, -1 if there is none
 	adoptedID string
 	joining   bool // a join or sync is on its way
@@ -156,12 +157,12 @@ func (m *member) onSync(a kafka.Assignment) {
 		return
 	}
 	a.Rejoined = m.adoptedID == a.MemberID && (a.Generation == m.adopted || a.Generation == m.adopted+1)
-	m.cfg.Assigned(a)
-	m.adopted, m.adoptedID = a.Generation, a.MemberID
 	w := m.inc.w
 	w.mu.Lock()
-	m.hasAssigned, m.expelled = true, false
+	m.hasAssigned, m.expelled = true, false // what Assigned sets off asks for the lease
 	w.mu.Unlock()
+	m.cfg.Assigned(a)
+	m.adopted, m.adoptedID = a.Generation, a.MemberID
 	m.joining = false
 	if m.again {
 		m.join()
@@ -169,15 +170,18 @@ func (m *member) onSync(a kafka.Assignment) {
 }
 
 // onExpelled: a heartbeat under id was refused, or the first join, which was
-// to tell the id.
+// to tell the id. What is told of an id that was given up concerns nobody.
 func (m *member) onExpelled(id string, cause error) {
-	if id == m.id || m.id == "" && m.joining {
+	if id == m.id || m.id == "" && m.joining && id != m.former {
 		m.onLost(cause)
 	}
 }
 
 // onLost: the member is none of the group any more.
 func (m *member) onLost(cause error) {
+	if m.id != "" {
+		m.former = m.id
+	}
 	m.setID("")
 	m.adopted, m.adoptedID = -1, ""
 	if kafka.Permanent(cause) {

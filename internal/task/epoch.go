@@ -11,7 +11,7 @@ import (
 // epoch is what a task did between two seals.
 type epoch struct {
 	task   *Task  // nil: a claim
-	claim  *claim // nil: an epoch of a task
+	claim  *Claim // nil: an epoch of a task
 	number uint64
 
 	// Owned by the task until it is sealed, then by the lane until it is
@@ -19,7 +19,8 @@ type epoch struct {
 
 	layers    []layer                 // of stores that changed
 	joins     []layer                 // of joined tables that moved
-	positions []kafka.CommittedOffset // of inputs and joins, with the mark
+	positions []kafka.CommittedOffset // of inputs and joins
+	mark      int                     // which of them carries the mark
 	records   int
 	ends      []int64 // changelog position after the epoch, by store; -1 unknown
 	strangers []gap   // what others wrote into the changelogs meanwhile
@@ -53,14 +54,7 @@ func (e *epoch) dropped() bool {
 }
 
 // marked returns the offset that carries the mark.
-func (e *epoch) marked() *kafka.CommittedOffset {
-	for i := range e.positions {
-		if e.positions[i].Metadata != "" {
-			return &e.positions[i]
-		}
-	}
-	return nil // not reached: every epoch has one
-}
+func (e *epoch) marked() *kafka.CommittedOffset { return &e.positions[e.mark] }
 
 // refusal are the records from From to To of a slab that the broker refused
 // for good.

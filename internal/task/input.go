@@ -10,11 +10,12 @@ import (
 // a joined table's. Owned by the task.
 type input struct {
 	kafka.TopicPartition
-	id   kafka.TopicID
-	rank int // order in ties: joined tables first, then order of declaration
-	join int // index of the joined table, -1: a stream
-	slot int // index of Graph.Inputs, -1: a joined table
-	loop bool
+	id       kafka.TopicID
+	metadata string // of committed offsets without a mark
+	rank     int    // order in ties: joined tables first, then order of declaration
+	join     int    // index of the joined table, -1: a stream
+	slot     int    // index of Graph.Inputs, -1: a joined table
+	loop     bool
 
 	queue []*kafka.Batch // head first
 	index int            // next record of queue[0]

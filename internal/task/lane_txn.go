@@ -111,7 +111,9 @@ func (l *Lane) gather() (batch []*epoch) {
 	}
 	if alone != nil && (len(batch) == 0 || l.txn.turn) {
 		l.txn.turn = false
-		l.waiting = append(keep, batch...)
+		keep = append(keep, batch...)
+		clear(l.waiting[len(keep):])
+		l.waiting = keep
 		return []*epoch{alone}
 	}
 	if alone != nil {
@@ -174,7 +176,7 @@ func (l *Lane) failed(t *transaction, err error, late bool) {
 		}
 	}
 	if !t.refused() {
-		l.backOff(err)
+		l.backOff(t, err)
 	}
 	fenced := errors.Is(err, kafka.ErrFenced)
 	if !unknown && !fenced {
@@ -200,10 +202,10 @@ func (l *Lane) failed(t *transaction, err error, late bool) {
 }
 
 // backOff notes and logs a transaction that failed.
-func (l *Lane) backOff(err error) {
+func (l *Lane) backOff(t *transaction, err error) {
 	now := l.env.Clock.Now()
 	if betweenGenerations(err) {
-		l.txn.refused, l.txn.refusedAt = l.Identity(), now
+		l.txn.refused, l.txn.refusedAt = t.by, now // another one may have been adopted meanwhile
 		l.env.Log.Debug("the group is between two generations", zap.String("group", l.env.Group), zap.Error(err))
 		return
 	}

@@ -4,21 +4,26 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+
+	"github.com/rekastream/reka/kafka"
 )
 
 // Mark goes with every commit, as the metadata of the offset of the task's
 // first input: who wrote the epoch, which one it was, and the stream time
-// after it. It is well under 200 bytes.
+// after it. It is well under 200 bytes. The offsets of other inputs carry the
+// id of their topic only.
 type Mark struct {
-	Writer      string // process id; at most 64 bytes of it are kept
+	Topic       kafka.TopicID // of the input; zero: unknown
+	Writer      string        // process id; at most 64 bytes of it are kept
 	Epoch       uint64
 	StreamTime  int64 // milliseconds since the epoch; noTime before the first record
 	Fingerprint uint64
 }
 
 const (
-	markVersion = 1
-	markWriter  = 64
+	markVersion  = 1
+	topicVersion = 2 // of metadata that holds nothing but the topic's id
+	markWriter   = 64
 	// noTime is the stream time of a task that has seen no record.
 	noTime = -1
 )
@@ -29,8 +34,9 @@ var errNotMark = errors.New("offset metadata is not a mark of this library")
 
 // Encode returns the mark as offset metadata.
 func (m Mark) Encode() string {
-	b := make([]byte, 0, 96)
+	b := make([]byte, 0, 112)
 	b = append(b, markVersion)
+	b = append(b, m.Topic[:]...)
 	b = binary.BigEndian.AppendUint64(b, m.Epoch)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.StreamTime))
 	b = binary.BigEndian.AppendUint64(b, m.Fingerprint)
@@ -41,13 +47,30 @@ func (m Mark) Encode() string {
 // DecodeMark reads the metadata of an offset.
 func DecodeMark(s string) (Mark, error) {
 	b, err := base64.RawStdEncoding.DecodeString(s)
-	if err != nil || len(b) < 25 || len(b) > 25+markWriter || b[0] != markVersion {
+	const fixed = 1 + len(kafka.TopicID{}) + 3*8
+	if err != nil || len(b) < fixed || len(b) > fixed+markWriter || b[0] != markVersion {
 		return Mark{StreamTime: noTime}, errNotMark
 	}
-	return Mark{
-		Epoch:       binary.BigEndian.Uint64(b[1:]),
-		StreamTime:  int64(binary.BigEndian.Uint64(b[9:])),
-		Fingerprint: binary.BigEndian.Uint64(b[17:]),
-		Writer:      string(b[25:]),
-	}, nil
+	m := Mark{Writer: string(b[fixed:])}
+	b = b[1+copy(m.Topic[:], b[1:]):]
+	m.Epoch = binary.BigEndian.Uint64(b)
+	m.StreamTime = int64(binary.BigEndian.Uint64(b[8:]))
+	m.Fingerprint = binary.BigEndian.Uint64(b[16:])
+	return m, nil
+}
+
+// TopicMetadata is what the offset of an input without a mark carries.
+func TopicMetadata(id kafka.TopicID) string {
+	return base64.RawStdEncoding.EncodeToString(append([]byte{topicVersion}, id[:]...))
+}
+
+// TopicOf returns the id of the topic that an offset was committed for, as its
+// metadata tells, with a mark or without.
+func TopicOf(metadata string) (id kafka.TopicID, ok bool) {
+	b, err := base64.RawStdEncoding.DecodeString(metadata)
+	if err != nil || len(b) < 1+len(id) || b[0] != markVersion && b[0] != topicVersion {
+		return id, false
+	}
+	copy(id[:], b[1:])
+	return id, id != kafka.TopicID{}
 }

@@ -5,12 +5,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/rekastream/reka/kafka"
 )
 
 func TestMarkSurvivesEncodingAndStaysSmall(t *testing.T) {
 	for _, m := range []Mark{
 		{StreamTime: noTime},
-		{Writer: "0123456789abcdef", Epoch: 7, StreamTime: 1_700_000_000_000, Fingerprint: math.MaxUint64},
+		{Topic: kafka.TopicID{1, 2, 15: 3}, Writer: "0123456789abcdef", Epoch: 7, StreamTime: 1_700_000_000_000, Fingerprint: math.MaxUint64},
 		{Writer: strings.Repeat("x", 64), Epoch: math.MaxUint64, StreamTime: math.MaxInt64},
 	} {
 		s := m.Encode()
@@ -20,10 +22,29 @@ func TestMarkSurvivesEncodingAndStaysSmall(t *testing.T) {
 		if got, err := DecodeMark(s); err != nil || got != m {
 			t.Errorf("got %+v, %v, want %+v", got, err, m)
 		}
+		if id, ok := TopicOf(s); id != m.Topic || ok != (id != kafka.TopicID{}) {
+			t.Errorf("topic of %+v: %v, %v", m, id, ok)
+		}
 	}
 	long := Mark{Writer: strings.Repeat("y", 200)}
 	if got, err := DecodeMark(long.Encode()); err != nil || len(got.Writer) != markWriter {
 		t.Errorf("a long writer: %+v, %v", got, err)
+	}
+}
+
+func TestTopicMetadataIsNoMark(t *testing.T) {
+	want := kafka.TopicID{7}
+	s := TopicMetadata(want)
+	if id, ok := TopicOf(s); !ok || id != want {
+		t.Errorf("%v, %v, want %v", id, ok, want)
+	}
+	if m, err := DecodeMark(s); !errors.Is(err, errNotMark) {
+		t.Errorf("read as mark %+v", m)
+	}
+	for _, other := range []string{"", "x", "hello", TopicMetadata(kafka.TopicID{})} {
+		if id, ok := TopicOf(other); ok {
+			t.Errorf("%q: topic %v", other, id)
+		}
 	}
 }
 

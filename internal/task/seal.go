@@ -57,31 +57,31 @@ func (t *Task) seal() {
 			e.joins = append(e.joins, layer{store: i, layer: s.table.Seal(), position: in.position})
 		}
 	}
-	e.positions = t.positions(e.number)
+	t.positions(e)
 	t.writing = e
 	t.active = active{epoch: newEpoch(t, e.number+1)}
 	e.acked(1)
 }
 
-// positions returns the offsets to commit: those that moved, and always that
-// of the partition which carries the mark.
-func (t *Task) positions(number uint64) []kafka.CommittedOffset {
-	out := make([]kafka.CommittedOffset, 0, len(t.inputs))
+// positions sets the offsets to commit: those that moved, and always that of
+// the partition which carries the mark.
+func (t *Task) positions(e *epoch) {
+	e.positions = make([]kafka.CommittedOffset, 0, len(t.inputs))
 	for _, in := range t.inputs {
 		marked := in.slot == 0
 		if in.position == in.committed && !marked {
 			continue
 		}
-		o := kafka.CommittedOffset{TopicPartition: in.TopicPartition, Offset: in.position, LeaderEpoch: -1}
+		o := kafka.CommittedOffset{TopicPartition: in.TopicPartition, Offset: in.position, LeaderEpoch: -1, Metadata: in.metadata}
 		if marked {
+			e.mark = len(e.positions)
 			o.Metadata = Mark{
-				Writer: t.env.ProcessID, Epoch: number, StreamTime: t.streamTime, Fingerprint: t.env.Fingerprint,
+				Topic: in.id, Writer: t.env.ProcessID, Epoch: e.number, StreamTime: t.streamTime, Fingerprint: t.env.Fingerprint,
 			}.Encode()
 		}
 		in.committed = in.position
-		out = append(out, o)
+		e.positions = append(e.positions, o)
 	}
-	return out
 }
 
 // committed receives the answer of the lane.

@@ -94,7 +94,7 @@ func (t *Task) makeInputs() {
 		})
 	}
 	for i, in := range t.inputs {
-		in.rank = i
+		in.rank, in.metadata = i, TopicMetadata(in.id)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 type transaction struct {
 	lane    *Lane
 	batch   []*epoch
+	by      Identity                // in whose name the offsets were sent
 	offsets []kafka.CommittedOffset // of the batch, in its order
 
 	mu      sync.Mutex
@@ -78,7 +79,7 @@ func refusedForGood(err error) bool {
 // dropped before it is adopted, so it is seen here.
 func (t *transaction) commitOffsets(ctx context.Context) error {
 	id := t.lane.Identity()
-	t.offsets = t.offsets[:0]
+	t.by, t.offsets = id, t.offsets[:0]
 	for _, e := range t.batch {
 		if e.dropped() {
 			return errDropped
@@ -127,17 +128,4 @@ func (t *transaction) endAgain(ctx context.Context) (err error) {
 		}
 	}
 	return err
-}
-
-// Claim is the first thing that a new owner commits: where its task starts,
-// in its own name, and nothing else. From then on no former owner's epoch can
-// commit. It returns ctx's error if that has ended before the claim was
-// accepted; whoever ends ctx because the partition is lost does so before the
-// next assignment is adopted.
-func (l *Lane) Claim(ctx context.Context, offsets []kafka.CommittedOffset) error {
-	c := newClaim(ctx, l.env.Work)
-	if !l.box.Put(laneMessage{kind: laneReady, epoch: &epoch{claim: c, positions: offsets}}) {
-		return kafka.ErrClosed
-	}
-	return c.wait()
 }
