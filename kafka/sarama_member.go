@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/IBM/sarama"
+	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/internal/work"
 )
@@ -43,6 +44,10 @@ import (
 //     is out: the group may have moved on with this very member.
 //   - Lost is called at most once between two assignments, and before the
 //     next one. It can come while a join is out.
+//   - That another process has the identity is believed when an id is fenced
+//     that an assignment came with. An id that none came with may be unknown
+//     to a new coordinator, which knows the identity by an older id of this
+//     very member: see unproven.
 type saramaMember struct {
 	d    *saramaDriver
 	cfg  MemberConfig
@@ -62,6 +67,8 @@ type saramaMember struct {
 	state memberState
 	place membership
 	again bool // join once more when this join is through
+	anew  bool // an unproven id was fenced since the last assignment
+	taken bool // another process has the identity
 	retry *backoff
 	pause Timer
 	watch Timer
@@ -106,6 +113,10 @@ func (p *membership) adopt() (rejoined bool) {
 	p.holds, p.adoptedID, p.adopted = true, p.id, p.generation
 	return rejoined
 }
+
+// unproven reports whether no assignment came with the id yet. Until then the
+// group's log need not have it.
+func (p *membership) unproven() bool { return p.id != "" && p.id != p.adoptedID }
 
 // lose gives up the assignment. It reports whether there was one.
 func (p *membership) lose() bool {
@@ -256,6 +267,7 @@ func (m *saramaMember) lost(err error) {
 func (m *saramaMember) refused(err error) {
 	held := m.place.lose()
 	if errors.Is(err, ErrFencedInstance) || errors.Is(err, ErrNotAuthorized) || errors.Is(err, ErrAuthentication) {
+		m.taken = errors.Is(err, ErrFencedInstance)
 		m.end()
 		m.cfg.Lost(err)
 		return
@@ -266,6 +278,31 @@ func (m *saramaMember) refused(err error) {
 		m.cfg.Lost(err)
 	}
 	m.later(err)
+}
+
+// forgetUnproven makes a static member whose coordinator may have moved join
+// without the id that the new one may not know. The group finds it by its
+// identity, so that no ghost stays behind. (A dynamic member asks for its id:
+// it would be one.)
+func (m *saramaMember) forgetUnproven() {
+	if m.cfg.InstanceID != "" && m.place.unproven() {
+		m.setID("")
+		m.silence()
+	}
+}
+
+// doubted answers a fenced id that is unproven: it is given up, and the member
+// joins anew by its identity. It does so once between two assignments: two
+// processes with one identity would fence each other for ever.
+func (m *saramaMember) doubted(err error) bool {
+	if m.anew || !m.place.unproven() || !errors.Is(err, ErrFencedInstance) {
+		return false
+	}
+	m.anew = true
+	m.setID("")
+	m.lost(err)
+	m.d.log.Info("the group knows this member by an older id; joining anew", zap.String("group", m.cfg.Group), zap.String("instance", m.cfg.InstanceID))
+	return true
 }
 
 // setID notes a member id.

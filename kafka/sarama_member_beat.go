@@ -120,6 +120,9 @@ func (m *saramaMember) beaten(hb heartbeat, err error) {
 			m.setID("")
 		}
 		m.loseAndJoin(err)
+	case code == sarama.ErrFencedInstancedId && waiting && m.place.unproven():
+		// The answer to what is out says so too.
+	case m.doubted(err): // pausing: a join is due
 	case Permanent(err):
 		m.refused(err)
 	}

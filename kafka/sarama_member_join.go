@@ -76,6 +76,7 @@ func (m *saramaMember) joined(req *sarama.JoinGroupRequest, answer *sarama.JoinG
 // failed deals with a join or sync that was not answered.
 func (m *saramaMember) failed(err error) {
 	if retriable(err) {
+		m.forgetUnproven()
 		m.later(m.groupError(err))
 		return
 	}
@@ -91,7 +92,12 @@ func (m *saramaMember) rejected(e sarama.KError) {
 		m.setID("")
 		m.lost(err)
 		m.later(err)
-	case e == sarama.ErrRebalanceInProgress, e == sarama.ErrIllegalGeneration, retriableCode(e):
+	case e == sarama.ErrRebalanceInProgress, e == sarama.ErrIllegalGeneration:
+		m.later(err)
+	case retriableCode(e):
+		m.forgetUnproven()
+		m.later(err)
+	case m.doubted(err):
 		m.later(err)
 	default:
 		m.refused(err)
@@ -170,7 +176,7 @@ func (m *saramaMember) synced(answer *sarama.SyncGroupResponse, sent time.Time, 
 // adopt hands the assignment to the owner.
 func (m *saramaMember) adopt(share Share, sent time.Time) {
 	m.retry.reset()
-	m.told = false
+	m.told, m.anew = false, false
 	m.state = memberStable
 	a := Assignment{Share: share, MemberID: m.place.id, Generation: m.place.generation, Rejoined: m.place.adopt()}
 	m.mu.Lock()

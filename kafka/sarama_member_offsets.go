@@ -168,11 +168,12 @@ func (m *saramaMember) Leave(ctx context.Context) error {
 	})
 }
 
-// stop ends the membership on run. It reports whether there was one.
+// stop ends the membership on run. It reports whether there was one: whoever
+// has taken the identity would be the one who leaves.
 func (m *saramaMember) stop(ctx context.Context) (started bool, err error) {
 	stopped := make(chan bool, 1) // run puts one
 	if !m.mail.Put(func() {
-		stopped <- m.state != memberCreated
+		stopped <- m.state != memberCreated && !m.taken
 		m.end()
 	}) {
 		return false, ErrClosed

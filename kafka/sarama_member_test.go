@@ -164,6 +164,85 @@ func TestFencedInstanceEndsTheMember(t *testing.T) {
 	})
 }
 
+// An id that no assignment came with yet proves nothing when it is fenced: a
+// coordinator that has just taken over knows the identity by an older one. The
+// member joins anew, once; then it believes it.
+func TestFencedIdWithoutAnAssignmentIsNoProof(t *testing.T) {
+	fenced := kerror(sarama.ErrFencedInstancedId)
+	for name, c := range map[string]struct {
+		state  memberState
+		answer func(*saramaMember) // FENCED_INSTANCE_ID to the member's newest request
+	}{
+		"to a join":      {memberJoining, func(m *saramaMember) { m.rejected(sarama.ErrFencedInstancedId) }},
+		"to a sync":      {memberSyncing, func(m *saramaMember) { m.rejected(sarama.ErrFencedInstancedId) }},
+		"to a heartbeat": {memberPausing, func(m *saramaMember) { m.beaten(heartbeat{m.place.id, m.place.generation}, fenced) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost []error
+			m := testMember(t, MemberConfig{InstanceID: "i", Lost: func(err error) { lost = append(lost, err) }})
+			onRun(t, m, func() {
+				m.setID("a")
+				m.place.generation = 1
+				m.adopt(Share{}, time.Now())
+				m.rejected(sarama.ErrUnknownMemberId)
+				m.setID("b")
+				m.state, m.place.generation = c.state, 2
+				c.answer(m)
+				if m.state != memberPausing || m.place.id != "" || len(lost) != 1 {
+					t.Errorf("state %d, id %q, lost %v after the first time", m.state, m.place.id, lost)
+				}
+				m.setID("c")
+				m.state, m.place.generation = c.state, 3
+				c.answer(m)
+				if m.state != memberEnded || len(lost) != 2 || !Permanent(lost[1]) {
+					t.Errorf("state %d, lost %v after the second time", m.state, lost)
+				}
+			})
+		})
+	}
+}
+
+// While a join is out its own answer says what a heartbeat's would.
+func TestFencedHeartbeatOfAnUnprovenIdWaitsForTheJoin(t *testing.T) {
+	m := testMember(t, MemberConfig{InstanceID: "i"})
+	onRun(t, m, func() {
+		m.setID("b")
+		m.state, m.place.generation = memberJoining, 2
+		m.beaten(heartbeat{"b", 2}, kerror(sarama.ErrFencedInstancedId))
+		if m.state != memberJoining || m.place.id != "b" {
+			t.Errorf("state %d, id %q", m.state, m.place.id)
+		}
+	})
+}
+
+// What a coordinator that is gone gave out the next one may not know.
+func TestUnprovenIdIsForgottenWhenTheCoordinatorMoves(t *testing.T) {
+	for _, c := range []struct {
+		instance string
+		adopted  bool
+		want     string
+	}{{"i", false, ""}, {"i", true, "b"}, {"", false, "b"}} {
+		for name, fail := range map[string]func(*saramaMember){
+			"moved": func(m *saramaMember) { m.rejected(sarama.ErrNotCoordinatorForConsumer) },
+			"away":  func(m *saramaMember) { m.failed(sarama.ErrNotConnected) },
+		} {
+			m := testMember(t, MemberConfig{InstanceID: c.instance})
+			onRun(t, m, func() {
+				m.setID("b")
+				m.place.generation = 1
+				if c.adopted {
+					m.adopt(Share{}, time.Now())
+				}
+				m.state = memberSyncing
+				fail(m)
+				if m.state != memberPausing || m.place.id != c.want {
+					t.Errorf("%s, %+v: state %d, id %q", name, c, m.state, m.place.id)
+				}
+			})
+		}
+	}
+}
+
 func TestRejoinDuringAJoinLeadsToAnother(t *testing.T) {
 	m := testMember(t, MemberConfig{})
 	onRun(t, m, func() { m.setID("a"); m.state = memberJoining })

@@ -33,7 +33,7 @@ var (
 func TestChaosLosesNothing(t *testing.T) {
 	runs := *chaosRuns
 	if runs == 0 {
-		runs = 60
+		runs = 40
 	}
 	for i := range int64(runs) { // not in parallel: testers slow each other down
 		seed := *chaosSeed + i

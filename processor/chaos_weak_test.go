@@ -43,7 +43,7 @@ var weak = []planted{
 			}
 		}
 	}},
-	{name: "a late request hits the next transaction", from: 9, scene: "an end is late and meets the next transaction", certain: true},
+	{name: "a late request hits the next transaction", from: 28, scene: "an end is late and meets the next transaction", certain: true},
 	{name: "readers see what is not committed", scene: "a fence order is late", fetcher: func(c *kafka.FetcherConfig) { c.Isolation = kafka.ReadUncommitted }},
 	{name: "a restore ends one record early", from: 29, scene: "a static member is killed in a join and comes back", bound: func(_ string, end int64) int64 { return max(end-2, 0) }}, // the last offset is a control record's
 	{name: "a restore ends at the last stable offset", rare: true, scene: "a partition moves and its rows are not yet stable", fetcher: oneByOne, ends: func(*plantedAdmin) kafka.Mark { return kafka.LastStable }},

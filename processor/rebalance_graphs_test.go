@@ -174,6 +174,7 @@ func TestTwoProgramsUnderOneGroupNameAreToldApart(t *testing.T) {
 			t.Errorf("%q does not say %q", err, w)
 		}
 	}
+	tt.Advance(time.Minute) // the refused one has left
 	send()
 	equal(t, "words", v.read.of("a", "words"), 4)
 	equal(t, "numbers", v.read.of("b", "numbers"), 0)
@@ -193,6 +194,7 @@ func TestStaticMemberThatReturnsWithAnotherInputJoinsAgainBeforeItRuns(t *testin
 	a.Crash()
 	edges = v.both("new")
 	a.Restart()
+	tt.Settle()
 	send()
 	equal(t, "words of the old version", v.read.of("old", "words"), 4)
 	equal(t, "words of the new one", v.read.of("new", "words"), 4)

@@ -416,7 +416,7 @@ func (s *session) awaitStuck(sl *slot) {
 		default:
 		}
 		if err := s.p.client.Driver().Clock().Sleep(context.Background(), 10*time.Millisecond); err != nil {
-			break // the driver has ended
+			return // the driver has ended, and time with it
 		}
 	}
 	s.p.log.Error("a callback does not return; its goroutine is left behind",
