@@ -252,7 +252,7 @@ func TestLocalRowsOlderThanTheirDeletesAreRestoredAnew(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			log, logs := warnings()
-			tt := tester.New(t, tester.WithPartitions(1), tester.WithLogger(log))
+			tt := tester.New(t, tester.WithPartitions(1), tester.WithLogger(log), tester.WithPatience(time.Minute)) // a day of heartbeats
 			in, out, table := tester.Input(tt, words), tester.Output(tt, answers), tester.Input(tt, names)
 			table.Send("a", "1")
 			table.Send("b", "2")

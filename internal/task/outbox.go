@@ -37,10 +37,11 @@ type slab struct {
 	target  kafka.TopicPartition
 	records []kafka.Record
 	origins []origin
-	chunk   []byte // the newest one of those that hold keys and values
-	epoch   *epoch // that waits for the records
-	left    int    // records without an answer
-	bytes   int    // of all records
+	chunks  [][]byte // hold keys and values
+	chunk   int      // the one that is being filled
+	epoch   *epoch   // that waits for the records
+	left    int      // records without an answer
+	bytes   int      // of all records
 	refused bool
 	done    func(kafka.Run) // answer, bound once
 }
@@ -83,18 +84,24 @@ func (o *outbox) drop() {
 	s.records, s.origins = s.records[:n], s.origins[:n]
 }
 
-// copied keeps b, null as null and empty as empty. Chunks that are full stay
-// with the records that lie in them.
+// copied keeps b, null as null and empty as empty.
 func (s *slab) copied(b []byte) []byte {
 	if b == nil {
 		return nil
 	}
-	if len(b) > cap(s.chunk)-len(s.chunk) {
-		s.chunk = make([]byte, 0, max(min(2*cap(s.chunk), chunkMax), chunkMin, len(b)))
+	for s.chunk < len(s.chunks) && len(b) > cap(s.chunks[s.chunk])-len(s.chunks[s.chunk]) {
+		s.chunk++
 	}
-	n := len(s.chunk)
-	s.chunk = append(s.chunk, b...)
-	return s.chunk[n:len(s.chunk):len(s.chunk)]
+	if s.chunk == len(s.chunks) {
+		size := 0
+		if s.chunk > 0 {
+			size = 2 * cap(s.chunks[s.chunk-1])
+		}
+		s.chunks = append(s.chunks, make([]byte, 0, max(min(size, chunkMax), chunkMin, len(b))))
+	}
+	s.chunks[s.chunk] = append(s.chunks[s.chunk], b...)
+	c := s.chunks[s.chunk]
+	return c[len(c)-len(b) : len(c) : len(c)]
 }
 
 // send hands what is gathered to the producer as outputs that e waits for.
@@ -136,9 +143,11 @@ func (s *slab) remove(from, to int) {
 func (s *slab) free() {
 	clear(s.records)
 	s.records, s.origins, s.epoch = s.records[:0], s.origins[:0], nil
-	if s.chunk = s.chunk[:0]; cap(s.chunk) > chunkMax {
-		s.chunk = nil
+	s.chunks = slices.DeleteFunc(s.chunks, func(c []byte) bool { return cap(c) > chunkMax })
+	for i := range s.chunks {
+		s.chunks[i] = s.chunks[i][:0]
 	}
+	s.chunk = 0
 	slabs.Put(s)
 }
 
