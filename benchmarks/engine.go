@@ -31,8 +31,8 @@ func exactly(o ...processor.Option) []processor.Option {
 	return append(o, processor.WithGuarantee(processor.ExactlyOnce))
 }
 
-func atLeast(o ...processor.Option) []processor.Option {
-	return append(o, processor.WithGuarantee(processor.AtLeastOnce))
+func atLeast() []processor.Option {
+	return []processor.Option{processor.WithGuarantee(processor.AtLeastOnce)}
 }
 
 // start runs a processor of a group that has the given edges.

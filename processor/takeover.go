@@ -110,6 +110,9 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 		return nil, fmt.Errorf("read marks: %w", err)
 	}
 	committed, err := s.committed(ctx, slots, true)
+	if s.txn == nil && errors.Is(err, kafka.ErrUnsupported) { // brokers that know no pending offsets have none
+		committed, err = s.committed(ctx, slots, false)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read committed offsets: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/codec"
 	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/storage"
 	"github.com/rekastream/reka/systemtest/realkafka"
 	"github.com/rekastream/reka/view"
 )
@@ -30,7 +31,7 @@ func TestCredentialsThatExpireAreRenewedOnEveryConnection(t *testing.T) {
 	s := newService(t, broker{brokers: cluster.SASLBrokers()})
 	broker{brokers: cluster.SASLBrokers()}.topics(t, c, 6, s.Input)
 	r := s.start(t, c, processor.WithReplication(3))
-	rows, err := view.New(c, reka.GroupTable(s.Group, codec.Codec[tally](tallyCodec{})))
+	rows, err := view.New(c, reka.GroupTable(s.Group, codec.Codec[tally](tallyCodec{})), view.WithStorage(storage.Memory()))
 	if err != nil {
 		t.Fatal(err)
 	}
