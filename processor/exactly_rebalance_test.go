@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/tester"
 )
@@ -65,6 +66,26 @@ func TestOffsetsThatMissedTheirGenerationGoAtOnceInTheNext(t *testing.T) {
 	x.tt.Advance(time.Millisecond)
 	equal(t, "committed as soon as they have arrived", x.done(), true)
 	x.check()
+}
+
+// Offsets are fenced that a process sent in the name which it had before it
+// joined again under its identity. Whether another process has the identity is
+// for the membership to say: nothing fails, and they are committed.
+func TestOffsetsInAFormerNameEndNothing(t *testing.T) {
+	for guarantee, g := range guarantees {
+		t.Run(guarantee, func(t *testing.T) {
+			x := newExact(t, 4)
+			x.start("a", processor.WithGuarantee(g))
+			x.sendMany(16)
+			x.doneWithin(5 * time.Second)
+			x.fail("a", tester.OpTxnOffsets, tester.Error(kafka.ErrFencedInstance))
+			x.fail("a", tester.OpCommit, tester.Error(kafka.ErrFencedInstance))
+			x.sendMany(16)
+			x.doneWithin(5 * time.Second)
+			x.check()
+			equal(t, "callbacks", x.count("a"), 32)
+		})
+	}
 }
 
 // One partition is taken away while the offsets of four are to be committed,

@@ -122,9 +122,12 @@ func (l *Lane) commitAll() {
 }
 
 // betweenGenerations reports whether the group refuses only what is not in
-// the name of its present generation.
+// the name of its present generation. A fenced instance is a name that this
+// member had before it joined again; if another process has it, the member is
+// told, and ends.
 func betweenGenerations(err error) bool {
-	return errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) || errors.Is(err, kafka.ErrUnknownMember)
+	return errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) || errors.Is(err, kafka.ErrUnknownMember) ||
+		errors.Is(err, kafka.ErrFencedInstance)
 }
 
 // settle tells the tasks whose offsets were all accepted, and keeps the

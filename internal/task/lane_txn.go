@@ -222,7 +222,7 @@ func (l *Lane) backOff(t *transaction, err error) {
 // again puts the epochs of an aborted transaction back, but for those that
 // cannot be written as they are.
 func (l *Lane) again(t *transaction, err error) {
-	lost := kafka.Permanent(err) && !t.refused()
+	lost := kafka.Permanent(err) && !betweenGenerations(err) && !t.refused()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	back := make([]*epoch, 0, len(t.batch)+len(l.waiting))
