@@ -21,8 +21,8 @@ type planted struct {
 	from  int64  // first seed of the schedules that are to find it
 
 	fetcher   func(*kafka.FetcherConfig)
-	member    func(*kafka.MemberConfig)
 	dirty     bool // stable reads wait for nothing
+	agrees    bool // a second look at offsets sees what the first one saw
 	committer func(*kafka.Committer)
 	offsets   bool                           // are committed at once, outside of the transaction
 	judged    bool                           // epochs are judged by their offsets, not by their marks
@@ -47,7 +47,7 @@ func (c *chaos) plant(i *tester.Instance, disk storage.Builder) (*kafka.Client, 
 
 // client returns an instance's client with the fault in it.
 func (f *planted) client(i *tester.Instance) (*kafka.Client, error) {
-	d := &plantedDriver{Driver: i.Client().Driver(), f: f, marks: map[kafka.TopicPartition]kafka.CommittedOffset{}}
+	d := &plantedDriver{Driver: i.Client().Driver(), f: f, marks: map[kafka.TopicPartition]kafka.CommittedOffset{}, stable: map[kafka.TopicPartition]kafka.CommittedOffset{}}
 	return kafka.NewDriverClient(d, kafka.WithPartitioner(i.Client().Partitioner()))
 }
 
@@ -58,6 +58,7 @@ type plantedDriver struct {
 	mu     sync.Mutex
 	joined *plantedMember                                 // guarded by mu; the last one made
 	marks  map[kafka.TopicPartition]kafka.CommittedOffset // guarded by mu; the last ones sent
+	stable map[kafka.TopicPartition]kafka.CommittedOffset // guarded by mu; the last ones read as stable
 }
 
 func (d *plantedDriver) NewFetcher(c kafka.FetcherConfig) (kafka.Fetcher, error) {
@@ -68,9 +69,6 @@ func (d *plantedDriver) NewFetcher(c kafka.FetcherConfig) (kafka.Fetcher, error)
 }
 
 func (d *plantedDriver) NewMember(c kafka.MemberConfig) (kafka.Member, error) {
-	if d.f.member != nil {
-		d.f.member(&c)
-	}
 	inner, err := d.Driver.NewMember(c)
 	m := &plantedMember{Member: inner, d: d}
 	d.mu.Lock()
@@ -96,6 +94,11 @@ func (m *plantedMember) Committed(ctx context.Context, tps []kafka.TopicPartitio
 	m.d.mu.Lock()
 	defer m.d.mu.Unlock()
 	for i := range got {
+		if stable {
+			m.d.stable[got[i].TopicPartition] = got[i]
+		} else if first, ok := m.d.stable[got[i].TopicPartition]; ok && m.d.f.agrees {
+			got[i] = first
+		}
 		if sent, ok := m.d.marks[got[i].TopicPartition]; ok && m.d.f.judged && sent.Offset == got[i].Offset {
 			got[i].Metadata = sent.Metadata
 		}

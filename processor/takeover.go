@@ -35,6 +35,7 @@ type takeover struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	claim  *task.Claim
+	seen   []kafka.CommittedOffset // as read last; of its goroutine
 }
 
 func (t *takeover) giveUp() {
@@ -68,6 +69,9 @@ func (s *session) take(partitions []int32) {
 	work.Go(s.env.Work, func() { // see above
 		defer s.ended.Put(struct{}{})
 		starts, err := s.findStarts(t, slots)
+		for errors.Is(err, task.ErrStaleClaim) { // the group's coordinator has moved
+			starts, err = s.findStarts(t, slots)
+		}
 		switch {
 		case t.ctx.Err() != nil:
 			s.box.Put(message{kind: msgTaken}) // given up: slots that remain begin anew
@@ -116,6 +120,7 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read committed offsets: %w", err)
 	}
+	t.seen = s.seen(slots, committed)
 	if err := s.sameTopics(ctx, committed); err != nil {
 		return nil, err
 	}
@@ -140,6 +145,21 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 		return nil, err
 	}
 	return out, s.joinStarts(ctx, out, committed)
+}
+
+// seen returns what was found of each partition, -1 where nothing was.
+func (s *session) seen(slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (all []kafka.CommittedOffset) {
+	for _, sl := range slots {
+		for _, topic := range s.p.graph.spec.Copartitioned() {
+			tp := kafka.TopicPartition{Topic: topic, Partition: sl.partition}
+			o, ok := committed[tp]
+			if !ok {
+				o = kafka.CommittedOffset{TopicPartition: tp, Offset: -1}
+			}
+			all = append(all, o)
+		}
+	}
+	return all
 }
 
 // fenceFormer fences the writers that the marks name and that are gone.
@@ -313,7 +333,7 @@ func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPar
 		}
 	}
 	if s.txn != nil {
-		return t.claim.Make(s.lane, offsets)
+		return t.claim.Make(s.lane, offsets, t.seen)
 	}
 	return s.claimPlainly(t.ctx, offsets)
 }
@@ -326,7 +346,8 @@ func (s *session) claimPlainly(ctx context.Context, offsets []kafka.CommittedOff
 			return err // given up: this identity may be of a later generation
 		}
 		err := id.Member.Commit(ctx, id.MemberID, id.Generation, offsets)
-		again := errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) || errors.Is(err, kafka.ErrUnknownMember)
+		again := errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) ||
+			errors.Is(err, kafka.ErrUnknownMember) || errors.Is(err, kafka.ErrFencedInstance) // a name that it had before
 		if err != nil && !again {
 			return err
 		}

@@ -2,7 +2,6 @@ package task
 
 import (
 	"context"
-	"sync"
 
 	"github.com/rekastream/reka/internal/work"
 	"github.com/rekastream/reka/kafka"
@@ -15,10 +14,10 @@ type Claim struct {
 	ctx    context.Context // its end gives the claim up
 	cancel context.CancelFunc
 	answer *work.Mailbox[error]
-	once   sync.Once
+	seen   []kafka.CommittedOffset // what it rests on; set before each try
 }
 
-// NewClaim returns a claim that can be made once. It ends with ctx, too.
+// NewClaim returns a claim that was not made. It ends with ctx, too.
 func NewClaim(ctx context.Context, c work.Counter) *Claim {
 	ctx, cancel := context.WithCancel(ctx)
 	return &Claim{ctx: ctx, cancel: cancel, answer: work.NewMailbox[error](c)}
@@ -28,12 +27,15 @@ func NewClaim(ctx context.Context, c work.Counter) *Claim {
 // in the name of a generation that is adopted later.
 func (c *Claim) GiveUp() {
 	c.cancel()
-	c.once.Do(c.answer.Close)
+	c.answer.Close()
 }
 
-// Make commits offsets as the claim, and waits. It returns the context's error
-// if the claim was given up.
-func (c *Claim) Make(l *Lane, offsets []kafka.CommittedOffset) error {
+// Make commits offsets as the claim, and waits. seen are the committed offsets
+// that the takeover has read, -1 where there is none: if they were not the
+// newest, it returns ErrStaleClaim and nothing is committed. It returns the
+// context's error if the claim was given up. Only one try at a time.
+func (c *Claim) Make(l *Lane, offsets, seen []kafka.CommittedOffset) error {
+	c.seen = seen
 	if !l.box.Put(laneMessage{kind: laneReady, epoch: &epoch{claim: c, positions: offsets}}) {
 		return kafka.ErrClosed
 	}

@@ -27,6 +27,7 @@ type epoch struct {
 	outputs   []*slab // exactly once: to be written with it
 	bytes     int     // of rows and outputs, about
 
+	judged    bool      // by its mark, not to be committed: looked at again
 	alone     bool      // timed out in a transaction with others: goes by itself
 	notBefore time.Time // of an epoch that timed out alone
 

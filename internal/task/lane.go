@@ -160,6 +160,9 @@ func (l *Lane) handle(messages []laneMessage) {
 
 // finish tells the task what became of its epoch.
 func (l *Lane) finish(e *epoch, err error) {
+	if errors.Is(err, errCommitted) {
+		err = nil
+	}
 	if e.claim != nil {
 		e.claim.answer.Put(err)
 		return

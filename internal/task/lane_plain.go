@@ -136,7 +136,7 @@ func (l *Lane) settle(offsets []kafka.CommittedOffset) {
 	keep := l.commit[:0]
 	at := 0
 	for _, e := range l.commit {
-		again, refused := verdict(offsets[at : at+len(e.positions)])
+		again, refused := answers(offsets[at : at+len(e.positions)])
 		at += len(e.positions)
 		switch {
 		case refused != nil:
@@ -153,9 +153,9 @@ func (l *Lane) settle(offsets []kafka.CommittedOffset) {
 	}
 }
 
-// verdict reads the answers about one epoch's offsets and clears them: what
+// answers reads the answers about one epoch's offsets and clears them: what
 // may pass, and what will not.
-func verdict(offsets []kafka.CommittedOffset) (again, refused error) {
+func answers(offsets []kafka.CommittedOffset) (again, refused error) {
 	for i := range offsets {
 		o := &offsets[i]
 		switch {

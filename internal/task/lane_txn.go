@@ -275,12 +275,13 @@ func (l *Lane) judgeEpoch(e *epoch) {
 			l.finish(e, fmt.Errorf("transaction: read the mark: %w", err))
 		case err != nil:
 			continue
-		case mark.Writer == l.env.ProcessID && mark.Epoch == e.number:
-			l.finish(e, nil)
-		case mark.Writer == l.env.ProcessID && mark.Epoch == e.number-1:
-			l.waiting = append(l.waiting, e)
 		default:
-			l.finish(e, errTenure)
+			if err = l.verdict(e, mark); err == nil {
+				e.judged = true
+				l.waiting = append(l.waiting, e)
+			} else {
+				l.finish(e, err)
+			}
 		}
 		return
 	}

@@ -19,7 +19,7 @@ type transaction struct {
 
 	mu      sync.Mutex
 	outputs map[*epoch][]*refusal // guarded by mu; refused for good
-	rows    map[*epoch]error      // guarded by mu; changelog rows or offsets refused for good
+	rows    map[*epoch]error      // guarded by mu; changelog rows or offsets refused for good, or errors of verify
 }
 
 // run writes and commits. What it returns says how far it came: see
@@ -36,6 +36,9 @@ func (t *transaction) run(ctx context.Context) error {
 		t.produce(e)
 	}
 	if err := t.commitOffsets(ctx); err != nil {
+		return err
+	}
+	if err := t.verify(ctx); err != nil {
 		return err
 	}
 	return tx.End(ctx, true)
@@ -102,7 +105,7 @@ func (t *transaction) refused() bool {
 		if at+len(e.positions) > len(t.offsets) {
 			break
 		}
-		if _, refused := verdict(t.offsets[at : at+len(e.positions)]); refused != nil {
+		if _, refused := answers(t.offsets[at : at+len(e.positions)]); refused != nil {
 			t.rows[e] = refused
 		}
 		at += len(e.positions)
