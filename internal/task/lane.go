@@ -28,6 +28,8 @@ type Lane struct {
 	env LaneEnv
 	box *work.Mailbox[laneMessage]
 
+	began time.Time // ticks count from here
+
 	ctx    context.Context // of commits; ends with Close
 	cancel context.CancelFunc
 	done   *work.Mailbox[struct{}] // closed when the goroutine has ended
@@ -80,7 +82,7 @@ const commitRetry = 50 * time.Millisecond
 // NewLane starts a lane.
 func NewLane(env LaneEnv) *Lane {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &Lane{env: env, box: work.NewMailbox[laneMessage](env.Work), ctx: ctx, cancel: cancel, done: work.NewMailbox[struct{}](env.Work)}
+	l := &Lane{env: env, box: work.NewMailbox[laneMessage](env.Work), began: env.Clock.Now(), ctx: ctx, cancel: cancel, done: work.NewMailbox[struct{}](env.Work)}
 	work.Go(env.Work, l.loop) // ends with Close, which waits
 	return l
 }
@@ -92,6 +94,13 @@ func (l *Lane) Adopt(id Identity) {
 	l.id = id
 	l.mu.Unlock()
 	l.box.Put(laneMessage{kind: laneMember})
+}
+
+// untilTick returns the time until the next tick of an interval. The tasks of
+// a lane seal at ticks, so that their epochs go into one transaction and
+// none waits for that of another; the ticks of different processes differ.
+func (l *Lane) untilTick(interval time.Duration) time.Duration {
+	return interval - l.env.Clock.Now().Sub(l.began)%interval
 }
 
 // Identity returns the last adopted one.

@@ -522,7 +522,7 @@ func (t *Task) moved() {
 		t.timer = nil
 	}
 	if t.timer == nil && !t.sealDue {
-		t.timer, t.lazy = t.env.Clock.Linger(t.env.CommitInterval, t.urge(msgSeal)), false
+		t.timer, t.lazy = t.env.Clock.Linger(t.env.Lane.untilTick(t.env.CommitInterval), t.urge(msgSeal)), false
 	}
 }
 
