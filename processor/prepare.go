@@ -60,7 +60,7 @@ func (s *session) prepare(ctx context.Context) error {
 		Settings: task.Settings{
 			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.tuning.EpochBytes, RecordBytes: p.cfg.tuning.RecordBytes, Unfinished: p.cfg.tuning.Unfinished,
 			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge, ProcessID: process,
-			Transactions: s.txn != nil, HoldOutputs: p.cfg.guarantee == ExactlyOnce,
+			HoldOutputs: p.cfg.guarantee == ExactlyOnce,
 		},
 	}
 	var where *placement

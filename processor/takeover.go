@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -312,9 +311,6 @@ func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[
 	return out, nil
 }
 
-// claimPause is how long a claim waits that comes between two generations.
-const claimPause = 50 * time.Millisecond
-
 // claim commits the start offsets with this process's mark.
 func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
 	g := &s.p.graph.spec
@@ -332,41 +328,7 @@ func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPar
 			offsets = append(offsets, o)
 		}
 	}
-	if s.txn != nil {
-		return t.claim.Make(s.lane, offsets, t.seen)
-	}
-	return s.claimPlainly(t.ctx, offsets)
-}
-
-// claimPlainly claims without a transaction.
-func (s *session) claimPlainly(ctx context.Context, offsets []kafka.CommittedOffset) error {
-	for {
-		id := s.lane.Identity()
-		if err := ctx.Err(); err != nil {
-			return err // given up: this identity may be of a later generation
-		}
-		err := id.Member.Commit(ctx, id.MemberID, id.Generation, offsets)
-		again := errors.Is(err, kafka.ErrRebalanceInProgress) || errors.Is(err, kafka.ErrIllegalGeneration) ||
-			errors.Is(err, kafka.ErrUnknownMember) || errors.Is(err, kafka.ErrFencedInstance) // a name that it had before
-		if err != nil && !again {
-			return err
-		}
-		for i := range offsets {
-			if e := offsets[i].Err; e != nil {
-				if kafka.Permanent(e) || errors.Is(e, kafka.ErrUnknownTopic) {
-					return &kafka.Error{TopicPartition: offsets[i].TopicPartition, Offset: offsets[i].Offset, Err: e}
-				}
-				again = true
-			}
-			offsets[i].Err = nil
-		}
-		if !again {
-			return nil
-		}
-		if err := s.env.Clock.Sleep(ctx, claimPause); err != nil {
-			return err
-		}
-	}
+	return t.claim.Make(s.lane, offsets, t.seen)
 }
 
 // storeStarts takes the ends of the changelogs.

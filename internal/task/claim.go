@@ -54,7 +54,7 @@ func (l *Lane) forsakeClaims() {
 	l.handle(l.box.TryTake())
 	for _, e := range append(l.waiting, l.commit...) {
 		if e.claim != nil {
-			e.claim.answer.Put(kafka.ErrClosed)
+			l.finish(e, kafka.ErrClosed)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package task
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -165,6 +166,17 @@ func (l *Lane) handle(messages []laneMessage) {
 			}
 		}
 	}
+}
+
+// live lets the epochs of dropped tasks go and returns the others.
+func (l *Lane) live(epochs []*epoch) []*epoch {
+	return slices.DeleteFunc(epochs, func(e *epoch) bool {
+		if !e.dropped() {
+			return false
+		}
+		l.finish(e, errDropped)
+		return true
+	})
 }
 
 // finish tells the task what became of its epoch.

@@ -83,19 +83,13 @@ func (l *Lane) commitAll() {
 		return
 	}
 	id := l.Identity()
-	live := l.commit[:0]
+	l.commit = l.live(l.commit)
 	var offsets []kafka.CommittedOffset
 	for _, e := range l.commit {
-		if e.dropped() {
-			l.finish(e, errDropped)
-			continue
-		}
-		live = append(live, e)
 		offsets = append(offsets, e.positions...)
 	}
-	l.commit = live
 	if len(offsets) == 0 {
-		for _, e := range live {
+		for _, e := range l.commit {
 			l.finish(e, nil)
 		}
 		l.commit = l.commit[:0]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,7 +45,7 @@ const (
 func (l *Lane) transact() {
 	for l.ctx.Err() == nil {
 		l.handle(l.box.TryTake()) // who became ready meanwhile comes along
-		l.letGo()
+		l.waiting = l.live(l.waiting)
 		if wait := l.holdOff(); wait > 0 {
 			l.later(wait)
 			return
@@ -55,19 +54,8 @@ func (l *Lane) transact() {
 		if len(batch) == 0 {
 			return
 		}
-		l.write1(batch)
+		l.writeBatch(batch)
 	}
-}
-
-// letGo takes the epochs of dropped tasks off those that wait.
-func (l *Lane) letGo() {
-	l.waiting = slices.DeleteFunc(l.waiting, func(e *epoch) bool {
-		if !e.dropped() {
-			return false
-		}
-		l.finish(e, errDropped)
-		return true
-	})
 }
 
 // holdOff returns how long to wait before the next transaction.
@@ -128,8 +116,8 @@ func (l *Lane) gather() (batch []*epoch) {
 	return batch
 }
 
-// write1 writes one transaction and sees to what becomes of its epochs.
-func (l *Lane) write1(batch []*epoch) {
+// writeBatch writes one transaction and sees to what becomes of its epochs.
+func (l *Lane) writeBatch(batch []*epoch) {
 	t := &transaction{lane: l, batch: batch, outputs: map[*epoch][]*refusal{}, rows: map[*epoch]error{}}
 	ctx, done := l.bounded(batch)
 	err := t.run(ctx)

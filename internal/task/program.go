@@ -64,7 +64,6 @@ type Settings struct {
 	FlushAge       time.Duration // how long committed rows may wait for their flush
 	ProcessID      string        // goes into the mark
 	HoldOutputs    bool          // exactly once: outputs are written with their epoch
-	Transactions   bool          // the lane writes in transactions
 }
 
 // Target is what is known of a topic that is written to.
