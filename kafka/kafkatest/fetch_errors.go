@@ -119,8 +119,10 @@ func testFetchErrorAlone(t *testing.T, e Env) {
 	wantNumbered(t, again.waitRecords(t, 5), 0, 5)
 }
 
-// The position exists, but what was delivered before it does not.
-func testFetchCut(t *testing.T, e Env) {
+// tenRead returns a partition that can lose records, and a reader that has
+// read the ten that it holds.
+func tenRead(t *testing.T, e Env) (kafka.TopicPartition, *inbox) {
+	t.Helper()
 	if e.Truncate == nil {
 		t.Skip("the environment cannot lose records")
 	}
@@ -128,6 +130,12 @@ func testFetchCut(t *testing.T, e Env) {
 	write(t, e, tp, numbered(0, 10)...)
 	in := follow(newFetcher(t, e.Driver, kafka.FetcherConfig{}), tp, 0)
 	in.waitRecords(t, 10)
+	return tp, in
+}
+
+// The position exists, but what was delivered before it does not.
+func testFetchCut(t *testing.T, e Env) {
+	tp, in := tenRead(t, e)
 	e.Truncate(t, tp, 4, numbered(20, 20)...)
 	err := in.waitErr(t)
 	var cut *kafka.TruncatedError
@@ -145,13 +153,7 @@ func testFetchCut(t *testing.T, e Env) {
 
 // A leader that has everything that was read is like the one before.
 func testFetchCutBehind(t *testing.T, e Env) {
-	if e.Truncate == nil {
-		t.Skip("the environment cannot lose records")
-	}
-	tp := kafka.TopicPartition{Topic: e.topic(t, 1)}
-	write(t, e, tp, numbered(0, 10)...)
-	in := follow(newFetcher(t, e.Driver, kafka.FetcherConfig{}), tp, 0)
-	in.waitRecords(t, 10)
+	tp, in := tenRead(t, e)
 	e.Truncate(t, tp, 10, numbered(10, 1)...)
 	in.waitRecords(t, 11)
 	e.Truncate(t, tp, 11, numbered(11, 4)...)

@@ -26,6 +26,7 @@ var transactorCases = []testCase{
 // transactor is a Transactor under test with the fate of its records.
 type transactor struct {
 	kafka.Transactor
+	id  string
 	out *outbox
 }
 
@@ -42,7 +43,7 @@ func newTransactor(t *testing.T, d kafka.Driver, cfg kafka.TransactorConfig) *tr
 			t.Errorf("close transactor: %v", err)
 		}
 	})
-	return &transactor{Transactor: x, out: &outbox{p: x, signal: make(chan struct{}, 1)}}
+	return &transactor{Transactor: x, id: cfg.ID, out: &outbox{p: x, signal: make(chan struct{}, 1)}}
 }
 
 // writer returns an initialised transactor of an id of its own.

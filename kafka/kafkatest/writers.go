@@ -165,21 +165,25 @@ func pendingOf(t *testing.T, e Env, group, id string) bool {
 	return false
 }
 
-// Who waits for stable offsets learns for whom it waits.
-func testGroupWriters(t *testing.T, e Env) {
+// groupWriter returns a group's only member, which is joining, and a writer for
+// its offsets.
+func groupWriter(t *testing.T, e Env) (*group, *member, *transactor) {
+	t.Helper()
 	e.need(t, OffsetsTopic)
 	g := newGroup(t, e, 1)
-	m := g.join(t, e.Driver, "a")
-	a := m.waitShare(t, 1)
-	id := e.name("txn")
-	x := newTransactor(t, e.Driver, kafka.TransactorConfig{ID: id})
-	x.init(t, false)
+	return g, g.join(t, e.Driver, "a"), writer(t, e)
+}
+
+// Who waits for stable offsets learns for whom it waits.
+func testGroupWriters(t *testing.T, e Env) {
+	g, m, x := groupWriter(t, e)
+	by, id := m.committer(m.waitShare(t, 1)), x.id
 	for _, commit := range []bool{true, false} {
 		x.Begin()
 		if pendingOf(t, e, g.name, id) {
 			t.Fatal("told before the first offset")
 		}
-		x.offsets(t, m.committer(a), g.offset(0, 3, ""))
+		x.offsets(t, by, g.offset(0, 3, ""))
 		if !pendingOf(t, e, g.name, id) {
 			t.Fatalf("%s has offsets pending and is not told", id)
 		}
@@ -189,15 +193,10 @@ func testGroupWriters(t *testing.T, e Env) {
 }
 
 func testGroupWritersDead(t *testing.T, e Env) {
-	e.need(t, OffsetsTopic)
-	g := newGroup(t, e, 1)
-	m := g.join(t, e.Driver, "a")
-	a := m.waitShare(t, 1)
-	id := e.name("txn")
-	x := newTransactor(t, e.Driver, kafka.TransactorConfig{ID: id})
-	x.init(t, false)
+	g, m, x := groupWriter(t, e)
+	by, id := m.committer(m.waitShare(t, 1)), x.id
 	x.Begin()
-	x.offsets(t, m.committer(a), g.offset(0, 3, ""))
+	x.offsets(t, by, g.offset(0, 3, ""))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
