@@ -4,12 +4,18 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"strconv"
 	"strings"
 )
 
-// Graph is one group's declaration. It is not changed after Validate.
+// Graph is one group's declaration, or one subgraph of it: a part whose inputs
+// are co-partitioned, joined to the others by repartition topics only. It is
+// not changed after Validate.
 type Graph struct {
 	Group string
+
+	// Subgraph is the part's name, unique in its group.
+	Subgraph string
 
 	// Inputs are in order of declaration; the loop, if there is one, is the
 	// last.
@@ -50,7 +56,27 @@ type Input struct {
 	// WallTime gives records without a timestamp the clock's time instead
 	// of failing them.
 	WallTime bool
+	// MaxFuture refuses and counts records whose timestamp is further ahead
+	// of the clock, in milliseconds; 0: none are.
+	MaxFuture int64
+	// Table marks a topic of rows: in ties of time its records go before
+	// those of streams.
+	Table bool
+	// Repartition marks a topic of the group's own that another subgraph, or
+	// this one, writes to: it is created with this number of partitions (0: as
+	// many as the subgraph's other inputs, or the most of those that feed it),
+	// and its records are deleted once committed.
+	Repartition *Repartition
 }
+
+// Repartition is what is declared of a repartition topic.
+type Repartition struct {
+	Partitions int32    // 0: not said
+	From       []string // subgraphs that write to it
+}
+
+// Internal reports whether the topic belongs to the group and nobody else.
+func (in *Input) Internal() bool { return in.Loop || in.Repartition != nil }
 
 // Output is a topic that callbacks emit to.
 type Output struct{ Topic string }
@@ -61,6 +87,9 @@ type Store struct {
 	// Changelog is the topic that every change goes to; empty: the store is
 	// local and emptied whenever its task starts.
 	Changelog string
+	// Timelines are the first bytes of keys that are followed by 8 bytes of
+	// time: their rows can be waited for by time.
+	Timelines []byte
 }
 
 // Join is a co-partitioned table.
@@ -221,13 +250,13 @@ func (g *Graph) Fingerprint() uint64 {
 	}
 	put("group", g.Group)
 	for _, in := range g.Inputs {
-		put("input", in.Topic, flags(in.Loop, in.Nulls, in.NullKeys, in.Latest, in.WallTime))
+		put("input", in.Topic, flags(in.Loop, in.Nulls, in.NullKeys, in.Latest, in.WallTime, in.Table, in.Repartition != nil), strconv.FormatInt(in.MaxFuture, 10))
 	}
 	for _, o := range g.Outputs {
 		put("output", o.Topic)
 	}
 	for _, s := range g.Stores {
-		put("store", s.Name, s.Changelog)
+		put("store", s.Name, s.Changelog, string(s.Timelines))
 	}
 	for _, j := range g.Joins {
 		put("join", j.Topic, flags(j.First))

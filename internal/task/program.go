@@ -22,6 +22,22 @@ type Env struct {
 	Graph    *graph.Graph
 	Inputs   []Handler // by index of Graph.Inputs
 	Visitors []Handler // by index of Graph.Visitors
+	// Joins are called with the rows of joined tables, before a row replaces
+	// the former one, by index of Graph.Joins; nil: nothing is to be done.
+	Joins []Handler
+
+	// Holds are the clocks: clock i shows the stream time less Holds[i], in
+	// milliseconds. Clock 0 has no hold.
+	Holds []int64
+	// Before are the steps that an advance of stream time takes before the
+	// record that brought it, After those that follow every record.
+	Before, After []Step
+	// Wall are what waits for the wall clock.
+	Wall []*Timed
+	// Counters are the names of what operators count, see Record.Count.
+	Counters []string
+	// Attach, if set, is called once with the Record of each task.
+	Attach func(*Record)
 
 	Clock    kafka.Clock
 	Work     work.Counter
