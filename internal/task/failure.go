@@ -89,6 +89,9 @@ func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
 	case passed:
 		t.finished(in, r.Timestamp)
 	case unread:
+		if t.timed {
+			t.takeBack()
+		}
 		t.finished(in, noTime)
 	case fatal:
 		return false

@@ -12,10 +12,11 @@ type input struct {
 	kafka.TopicPartition
 	id       kafka.TopicID
 	metadata string // of committed offsets without a mark
-	rank     int    // order in ties: joined tables first, then order of declaration
+	rank     int    // order in ties: tables first, then order of declaration
 	join     int    // index of the joined table, -1: a stream
 	slot     int    // index of Graph.Inputs, -1: a joined table
 	loop     bool
+	internal bool // the group's own: records are deleted once they are committed
 
 	queue []*kafka.Batch // head first
 	index int            // next record of queue[0]
@@ -25,7 +26,7 @@ type input struct {
 	lastStable int64 // as of the newest batch, processed or not; -1: unknown
 	fetched    int64 // position after the newest batch
 	committed  int64 // position of the last sealed epoch
-	purged     int64 // loop: records below are deleted
+	purged     int64 // internal: records below are deleted
 }
 
 // push takes a delivered batch in.

@@ -18,15 +18,25 @@ type Mark struct {
 	Epoch       uint64
 	StreamTime  int64 // milliseconds since the epoch; noTime before the first record
 	Fingerprint uint64
+
+	// An epoch may end in the middle of the steps around a record: then this
+	// is which steps are being taken, and the stream time before them.
+	phase phase
+	from  int64
 }
 
 const (
 	markVersion  = 1
 	topicVersion = 2 // of metadata that holds nothing but the topic's id
+	walkVersion  = 3 // of a mark in the middle of steps
 	markWriter   = 64
 	// noTime is the stream time of a task that has seen no record.
 	noTime = -1
 )
+
+// walkHead is what a mark in the middle of steps begins with: version, phase,
+// and the time before.
+const walkHead = 1 + 1 + 8
 
 // errNotMark says that the metadata of an offset is not a mark: somebody
 // else committed it.
@@ -34,8 +44,13 @@ var errNotMark = errors.New("offset metadata is not a mark of this library")
 
 // Encode returns the mark as offset metadata.
 func (m Mark) Encode() string {
-	b := make([]byte, 0, 112)
-	b = append(b, markVersion)
+	b := make([]byte, 0, 128)
+	if m.phase == resting {
+		b = append(b, markVersion)
+	} else {
+		b = append(b, walkVersion, byte(m.phase))
+		b = binary.BigEndian.AppendUint64(b, uint64(m.from))
+	}
 	b = append(b, m.Topic[:]...)
 	b = binary.BigEndian.AppendUint64(b, m.Epoch)
 	b = binary.BigEndian.AppendUint64(b, uint64(m.StreamTime))
@@ -47,11 +62,17 @@ func (m Mark) Encode() string {
 // DecodeMark reads the metadata of an offset.
 func DecodeMark(s string) (Mark, error) {
 	b, err := base64.RawStdEncoding.DecodeString(s)
-	const fixed = 1 + len(kafka.TopicID{}) + 3*8
-	if err != nil || len(b) < fixed || len(b) > fixed+markWriter || b[0] != markVersion {
+	const fixed = len(kafka.TopicID{}) + 3*8
+	m := Mark{}
+	if err == nil && len(b) > walkHead && b[0] == walkVersion && phase(b[1]) <= after {
+		m.phase, m.from = phase(b[1]), int64(binary.BigEndian.Uint64(b[2:]))
+		b = b[walkHead-1:]
+		b[0] = markVersion
+	}
+	if err != nil || len(b) < 1+fixed || len(b) > 1+fixed+markWriter || b[0] != markVersion {
 		return Mark{StreamTime: noTime}, errNotMark
 	}
-	m := Mark{Writer: string(b[fixed:])}
+	m.Writer = string(b[1+fixed:])
 	b = b[1+copy(m.Topic[:], b[1:]):]
 	m.Epoch = binary.BigEndian.Uint64(b)
 	m.StreamTime = int64(binary.BigEndian.Uint64(b[8:]))
@@ -68,6 +89,10 @@ func TopicMetadata(id kafka.TopicID) string {
 // metadata tells, with a mark or without.
 func TopicOf(metadata string) (id kafka.TopicID, ok bool) {
 	b, err := base64.RawStdEncoding.DecodeString(metadata)
+	if err == nil && len(b) > walkHead && b[0] == walkVersion {
+		b = b[walkHead-1:]
+		b[0] = markVersion
+	}
 	if err != nil || len(b) < 1+len(id) || b[0] != markVersion && b[0] != topicVersion {
 		return id, false
 	}

@@ -26,6 +26,12 @@ type Env struct {
 	// the former one, by index of Graph.Joins; nil: nothing is to be done.
 	Joins []Handler
 
+	// Decodes report whether values can be decoded, by index of
+	// Graph.Inputs; nil: all can. They are asked only where a record would
+	// release something by its time, which one that cannot be decoded must
+	// not.
+	Decodes []func(value []byte) error
+
 	// Holds are the clocks: clock i shows the stream time less Holds[i], in
 	// milliseconds. Clock 0 has no hold.
 	Holds []int64
@@ -64,6 +70,10 @@ type Env struct {
 
 	Settings
 
+	// Ends asks for the ends of inputs, for readers of committed records. It
+	// must not block; the answer may come on any goroutine.
+	Ends func([]kafka.TopicPartition, func(map[kafka.TopicPartition]int64, error))
+
 	// Event tells the processor. It is called on the goroutine of a task, or
 	// of a callback's making, and must not block.
 	Event func(Event)
@@ -80,6 +90,7 @@ type Settings struct {
 	FlushAge       time.Duration // how long committed rows may wait for their flush
 	ProcessID      string        // goes into the mark
 	HoldOutputs    bool          // exactly once: outputs are written with their epoch
+	IdleTime       time.Duration // without data, after which stream time follows the clock; 0: never
 }
 
 // Target is what is known of a topic that is written to.

@@ -37,7 +37,14 @@ type Record struct {
 	staged   []staged
 	bytes    []byte // of staged rows
 	emitted  []*outbox
+	counted  []counted
 	size     int // staged bytes, outputs included
+}
+
+// counted is something to be counted if the record succeeds.
+type counted struct {
+	counter int
+	n       int64
 }
 
 // staged is a row change of this record. Its bytes lie in Record.bytes.
@@ -45,6 +52,7 @@ type staged struct {
 	store    int
 	key      span
 	value    span
+	time     int64
 	isDelete bool
 }
 
@@ -53,7 +61,7 @@ type span struct{ from, to int }
 func (r *Record) begin(in *input, source *kafka.Record, time int64) {
 	r.in, r.source, r.time, r.key = in, source, time, source.Key
 	r.active, r.deferred, r.err, r.size, r.arg = true, nil, nil, 0, nil
-	r.staged, r.bytes, r.emitted = r.staged[:0], r.bytes[:0], r.emitted[:0]
+	r.staged, r.bytes, r.emitted, r.counted = r.staged[:0], r.bytes[:0], r.emitted[:0], r.counted[:0]
 }
 
 // keep makes the record's effects part of the active epoch.
@@ -65,7 +73,16 @@ func (r *Record) keep() {
 		if !s.isDelete {
 			value = r.bytes[s.value.from:s.value.to:s.value.to]
 		}
-		r.task.stores[s.store].table.Set(r.bytes[s.key.from:s.key.to], value, r.time)
+		st, key := r.task.stores[s.store], r.bytes[s.key.from:s.key.to]
+		st.table.Set(key, value, s.time)
+		for _, l := range st.lines {
+			if len(key) > 0 && key[0] == l.prefix {
+				l.changed(key, s.isDelete)
+			}
+		}
+	}
+	for _, c := range r.counted {
+		r.task.counters[c.counter] += c.n
 	}
 	r.task.active.bytes += r.size
 }
@@ -76,7 +93,7 @@ func (r *Record) void() {
 	for i := len(r.emitted) - 1; i >= 0; i-- {
 		r.emitted[i].drop()
 	}
-	r.staged, r.emitted = r.staged[:0], r.emitted[:0]
+	r.staged, r.emitted, r.counted = r.staged[:0], r.emitted[:0], r.counted[:0]
 }
 
 // Context lives as long as the task.
@@ -143,21 +160,27 @@ func (r *Record) usable() bool {
 // Get returns the newest value of key in a store, this record's own changes
 // included. The value is valid until the next call on the record.
 func (r *Record) Get(store int, key []byte) ([]byte, bool) {
+	value, _, ok := r.GetRow(store, key)
+	return value, ok
+}
+
+// GetRow is Get with the time of the row.
+func (r *Record) GetRow(store int, key []byte) (value []byte, time int64, ok bool) {
 	if !r.usable() {
-		return nil, false
+		return nil, 0, false
 	}
 	for i := len(r.staged) - 1; i >= 0; i-- {
 		s := &r.staged[i]
 		if s.store == store && string(r.bytes[s.key.from:s.key.to]) == string(key) {
-			return r.bytes[s.value.from:s.value.to], !s.isDelete
+			return r.bytes[s.value.from:s.value.to:s.value.to], s.time, !s.isDelete
 		}
 	}
-	value, _, ok, err := r.task.stores[store].table.Get(key)
+	value, time, ok, err := r.task.stores[store].table.Get(key)
 	if err != nil {
 		r.Stick(&StoreError{Store: r.task.stores[store].name(), Err: err})
-		return nil, false
+		return nil, 0, false
 	}
-	return value, ok
+	return value, time, ok
 }
 
 // Set stages a row; a nil value deletes. Both are copied.
@@ -175,7 +198,7 @@ func (r *Record) Set(store int, key, value []byte) {
 	if !r.count(len(key) + len(value) + 32) {
 		return
 	}
-	s := staged{store: store, isDelete: value == nil}
+	s := staged{store: store, time: r.time, isDelete: value == nil}
 	s.key.from = len(r.bytes)
 	r.bytes = append(r.bytes, key...)
 	s.key.to, s.value.from = len(r.bytes), len(r.bytes)
@@ -233,15 +256,22 @@ func (r *Record) Scan(store int, rng storage.Range) iter.Seq2[storage.Row, error
 
 // Join returns the row of the record's own key in a joined table.
 func (r *Record) Join(join int) ([]byte, bool) {
-	if !r.usable() || r.key == nil {
-		return nil, false
+	value, _, ok := r.JoinRow(join, r.key)
+	return value, ok
+}
+
+// JoinRow returns the row of a key in a joined table, and its time; a nil key
+// has none. While a row of that table is processed it is the one before.
+func (r *Record) JoinRow(join int, key []byte) (value []byte, time int64, ok bool) {
+	if !r.usable() || key == nil {
+		return nil, 0, false
 	}
-	value, _, ok, err := r.task.joins[join].table.Get(r.key)
+	value, time, ok, err := r.task.joins[join].table.Get(key)
 	if err != nil {
 		r.Stick(&StoreError{Store: r.task.env.Graph.Joins[join].Topic, Err: err})
-		return nil, false
+		return nil, 0, false
 	}
-	return value, ok
+	return value, time, ok
 }
 
 // Lookup appends the row of a key in a whole table to dst.

@@ -77,6 +77,7 @@ func (t *Task) positions(e *epoch) {
 			e.mark = len(e.positions)
 			o.Metadata = Mark{
 				Topic: in.id, Writer: t.env.ProcessID, Epoch: e.number, StreamTime: t.streamTime, Fingerprint: t.env.Fingerprint,
+				phase: t.walk.phase, from: t.walk.from,
 			}.Encode()
 		}
 		in.committed = in.position
@@ -145,11 +146,11 @@ func (t *Task) settle(e *epoch) {
 	}
 }
 
-// purge deletes the records of the loop topic that are committed now. It is
+// purge deletes the records of internal topics that are committed now. It is
 // asked for and not waited for: what stays is deleted by the next one.
 func (t *Task) purge(e *epoch) {
 	for _, in := range t.inputs {
-		if !in.loop {
+		if !in.internal {
 			continue
 		}
 		for _, o := range e.positions {
@@ -161,7 +162,7 @@ func (t *Task) purge(e *epoch) {
 	}
 }
 
-// purgeRecords is how many committed records a loop topic may keep.
+// purgeRecords is how many committed records an internal topic may keep.
 const purgeRecords = 1000
 
 // flush begins to write committed rows to the store: where it is due, or

@@ -51,6 +51,17 @@ type store struct {
 	end       int64     // changelog position after the last epoch
 	atEnd     time.Time // joined tables: when the position was last the end of the log
 	broken    bool      // a flush failed: no further one
+	lines     []*timeline
+}
+
+// line returns the timeline of a prefix.
+func (s *store) line(prefix byte) *timeline {
+	for _, l := range s.lines {
+		if l.prefix == prefix {
+			return l
+		}
+	}
+	return nil // not reached: the graph declares every timeline
 }
 
 func (s *store) name() string {
@@ -89,12 +100,24 @@ func (t *Task) makeInputs() {
 		at := t.start.Inputs[i]
 		t.inputs = append(t.inputs, &input{
 			TopicPartition: kafka.TopicPartition{Topic: decl.Topic, Partition: t.partition},
-			id:             at.ID, join: -1, slot: i, loop: decl.Loop, lastStable: -1,
+			id:             at.ID, join: -1, slot: i, loop: decl.Loop, internal: decl.Internal(), lastStable: -1,
 			position: at.Position, fetched: at.Position, committed: at.Position, purged: at.Position,
 		})
 	}
-	for i, in := range t.inputs {
-		in.rank, in.metadata = i, TopicMetadata(in.id)
+	tables := len(t.env.Graph.Joins)
+	for _, decl := range t.env.Graph.Inputs {
+		if decl.Table {
+			tables++
+		}
+	}
+	rows, streams := 0, tables
+	for _, in := range t.inputs {
+		in.metadata = TopicMetadata(in.id)
+		if in.slot < 0 || t.env.Graph.Inputs[in.slot].Table {
+			in.rank, rows = rows, rows+1
+		} else {
+			in.rank, streams = streams, streams+1
+		}
 	}
 }
 
@@ -148,6 +171,9 @@ func (t *Task) openTable(s *store, name string) error {
 			})
 			if err != nil {
 				return errors.Join(&StoreError{Store: s.name(), Err: err}, handle.Close())
+			}
+			for _, prefix := range s.decl.Timelines {
+				s.lines = append(s.lines, newTimeline(s.table, prefix))
 			}
 			return nil
 		}
@@ -305,5 +331,6 @@ func (t *Task) maybeRun() {
 			}})
 	}
 	t.flush(false)
+	t.watchIdle()
 	t.event(Running, nil)
 }

@@ -20,11 +20,14 @@ type Stats struct {
 	DeadLetters int64
 	Retries     int64
 	Visited     int64 // keys that visitors saw
+	Future      int64 // refused because of their timestamps
 	Unfinished  int   // records deferred, or held back behind one of their key
 	Epochs      int64 // committed
 
 	LastCommit time.Time
 	StreamTime int64 // milliseconds since the epoch, -1 before the first record
+
+	Counters []int64 // by index of Env.Counters
 
 	Inputs   []InputStats
 	Restores []replica.Progress
@@ -42,7 +45,7 @@ type InputStats struct {
 // counts are owned by the task.
 type counts struct {
 	records, bytes, skipped, nullValues, nullKeys int64
-	deadLetters, retries, visited, epochs         int64
+	deadLetters, retries, visited, epochs, future int64
 	lastCommit                                    time.Time
 }
 
@@ -52,6 +55,7 @@ func (t *Task) Stats() Stats {
 	defer t.mu.Unlock()
 	s := t.stats
 	s.Inputs = append([]InputStats(nil), s.Inputs...)
+	s.Counters = append([]int64(nil), s.Counters...)
 	s.Restores = append([]replica.Progress(nil), s.Restores...)
 	s.Tables = append([]replica.TableStats(nil), s.Tables...)
 	return s
@@ -66,7 +70,8 @@ func (t *Task) publish() {
 	s.Partition, s.State = t.partition, t.state.String()
 	s.Records, s.Bytes, s.Skipped, s.NullValues, s.NullKeys = c.records, c.bytes, c.skipped, c.nullValues, c.nullKeys
 	s.DeadLetters, s.Retries, s.Visited, s.Epochs = c.deadLetters, c.retries, c.visited, c.epochs
-	s.Unfinished = t.unfinished.n
+	s.Unfinished, s.Future = t.unfinished.n, c.future
+	s.Counters = append(s.Counters[:0], t.counters...)
 	s.LastCommit, s.StreamTime = c.lastCommit, t.streamTime
 	s.Inputs = s.Inputs[:0]
 	for _, in := range t.inputs {

@@ -91,7 +91,7 @@ func (t *Task) flushMore() bool {
 }
 
 func (t *Task) giveBack() {
-	for _, timer := range []kafka.Timer{t.timer, t.flushTimer, t.retrying, t.leaseWait} {
+	for _, timer := range []kafka.Timer{t.timer, t.flushTimer, t.retrying, t.leaseWait, t.idle.timer, t.wall.timer} {
 		if timer != nil {
 			timer.Stop()
 		}

@@ -31,35 +31,48 @@ type Task struct {
 	hurry   atomic.Bool  // a message waits that must not wait for the turn's end
 
 	// Owned by the goroutine.
-	state      taskState
-	inputs     []*input // joined tables first, then streams in order of declaration
-	stores     []*store
-	joins      []*store
-	restoring  []*restore
-	rec        Record
-	active     active
-	writing    *epoch      // sealed and not yet committed
-	sealDue    bool        // seal again as soon as nothing is being written
-	timer      kafka.Timer // seals
-	lazy       bool        // timer waits longer than for changes
-	flushTimer kafka.Timer
-	flushes    int // under way
-	streamTime int64
-	unfinished unfinished
-	tries      int // of the record at the head of its input
-	retrying   kafka.Timer
-	leaseWait  kafka.Timer // runs while the lease is over and something waits for it
-	failed     error
-	gaps       []*gapRead
-	gapReads   int                  // counts them
-	visits     []*Visit             // being run
-	inputsTurn bool                 // between two handfuls of visited keys
-	visited    []*Visit             // run, not committed
-	written    bool                 // closing: everything is written, or dropped
-	outboxes   [][]*outbox          // by target, by partition
-	turns      uint32               // places records without a key
-	next       [prefetchKeys][]byte // keys to prefetch
-	noted      int                  // log lines about skipped records
+	state       taskState
+	inputs      []*input // joined tables first, then streams in order of declaration
+	stores      []*store
+	joins       []*store
+	restoring   []*restore
+	rec         Record
+	active      active
+	writing     *epoch      // sealed and not yet committed
+	sealDue     bool        // seal again as soon as nothing is being written
+	timer       kafka.Timer // seals
+	lazy        bool        // timer waits longer than for changes
+	flushTimer  kafka.Timer
+	flushes     int // under way
+	streamTime  int64
+	unfinished  unfinished
+	tries       int // of the record at the head of its input
+	retrying    kafka.Timer
+	leaseWait   kafka.Timer // runs while the lease is over and something waits for it
+	failed      error
+	gaps        []*gapRead
+	gapReads    int         // counts them
+	visits      []*Visit    // being run
+	inputsTurn  bool        // between two handfuls of visited keys
+	visited     []*Visit    // run, not committed
+	written     bool        // closing: everything is written, or dropped
+	outboxes    [][]*outbox // by target, by partition
+	turns       uint32      // places records without a key
+	timed       bool        // there are steps around records
+	clocks      []int64     // by index of Env.Holds
+	walk        walk
+	afterToo    bool // no record comes between the steps before and those after
+	undo        undo
+	recordTime  int64 // stream time as records say; behind while idle time moves it
+	leftover    bool  // something lazy was not done
+	idle        idle
+	wall        wall
+	due         []Entry // of takeDue
+	dueBytes    []byte
+	timedRecord kafka.Record         // what a timed operator stands at
+	counters    []int64              // by index of Env.Counters
+	next        [prefetchKeys][]byte // keys to prefetch
+	noted       int                  // log lines about skipped records
 
 	mu    sync.Mutex
 	stats Stats // guarded by mu; published between turns
@@ -102,6 +115,7 @@ type message struct {
 	visit    *Visit
 	deferred *Deferred
 	held     *held
+	ends     map[kafka.TopicPartition]int64
 	err      error
 }
 
@@ -122,6 +136,9 @@ const (
 	msgVisit                        // run a visitor
 	msgDeferred                     // a deferred record is to be finished, or failed
 	msgRested                       // the backoff of an unfinished record is over
+	msgIdle                         // time to look whether there is no data
+	msgEnds                         // ends of the inputs, or err
+	msgWall                         // something may be due by the wall clock
 	msgClose                        // close; the drop flag says how
 )
 
@@ -143,7 +160,12 @@ func New(env *Env, partition int32, start Start) *Task {
 	t.rec.task = t
 	t.active.epoch = newEpoch(t, start.Mark.Epoch+1)
 	t.outboxes = newOutboxes(env)
+	t.counters = make([]int64, len(env.Counters))
 	t.makeInputs()
+	t.makeClocks()
+	if env.Attach != nil {
+		env.Attach(&t.rec)
+	}
 	return t
 }
 
@@ -272,6 +294,12 @@ func (t *Task) handle(m *message) {
 		t.deferredCalled(m.deferred)
 	case msgRested:
 		t.rested(m.held)
+	case msgIdle:
+		t.idleTick()
+	case msgEnds:
+		t.endsKnown(m.ends, m.err)
+	case msgWall:
+		t.wall.timer, t.wall.due = nil, true
 	case msgClose:
 		t.close()
 	}
@@ -298,6 +326,9 @@ func (t *Task) take(in *input, b *kafka.Batch) {
 // process runs records for one turn. It reports whether more can be done at
 // once.
 func (t *Task) process() (more bool) {
+	if t.timed && !t.keepTime() {
+		return t.mayProcess() && t.mayWrite()
+	}
 	n := 0
 	if len(t.unfinished.ready) > 0 {
 		n = t.resume()
@@ -313,13 +344,13 @@ func (t *Task) process() (more bool) {
 		}
 		t.inputsTurn = false
 		if in == nil || !t.mayWrite() {
-			return false
+			return in == nil && t.lateWork()
 		}
 		for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && !t.hurry.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
 			if in.index >= in.ahead {
 				t.prefetch(in)
 			}
-			if !t.one(in, r) || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
+			if !t.one(in, r) || t.timed && !t.ended() || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
 				return false
 			}
 			n++
@@ -401,8 +432,13 @@ func (t *Task) one(in *input, r *kafka.Record) bool {
 	if t.unfinished.n > 0 && t.park(in, r) {
 		return t.mayStart()
 	}
+	if t.timed && !t.begins(in, r) {
+		return false
+	}
 	if in.join >= 0 {
-		t.setJoined(in, r)
+		if err := t.runJoined(in, r); err != nil {
+			return t.recordFailed(in, r, err)
+		}
 		t.finished(in, r.Timestamp)
 		return true
 	}
@@ -429,6 +465,9 @@ func (t *Task) run(in *input, r *kafka.Record) (time int64, err error) {
 		time = t.env.Clock.Now().UnixMilli()
 	}
 	switch {
+	case decl.MaxFuture > 0 && t.tooFar(in, time):
+		t.refuseFuture(in, r)
+		return noTime, nil
 	case r.Value == nil && !decl.Nulls:
 		t.count.nullValues++
 		return time, nil
@@ -480,6 +519,21 @@ func (t *Task) counted(time int64) {
 	t.count.records++
 }
 
+// runJoined calls the handler of a joined table with a row, if there is one,
+// and takes the row in.
+func (t *Task) runJoined(in *input, r *kafka.Record) error {
+	if in.join < len(t.env.Joins) && t.env.Joins[in.join] != nil && r.Key != nil {
+		t.rec.begin(in, r, max(0, r.Timestamp))
+		if err := t.call(t.env.Joins[in.join]); err != nil {
+			t.rec.void()
+			return err
+		}
+		t.rec.keep()
+	}
+	t.setJoined(in, r)
+	return nil
+}
+
 // setJoined takes a row of a joined table in at its turn.
 func (t *Task) setJoined(in *input, r *kafka.Record) {
 	if r.Key == nil {
@@ -506,6 +560,10 @@ func (t *Task) endTurn(more bool) {
 		t.advanceClose()
 	case t.active.slid && !t.active.moved && t.timer == nil && !t.sealDue:
 		t.timer, t.lazy = t.env.Clock.Linger(lazyCommit*t.env.CommitInterval, t.urge(msgSeal)), true
+	}
+	t.watchWall()
+	if !more {
+		t.watchIdle()
 	}
 	t.publish()
 }

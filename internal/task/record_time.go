@@ -1,0 +1,28 @@
+package task
+
+// This file holds what a record knows of time, and what its handler counts.
+
+// StreamTime returns the stream time of the task, this record included, in
+// milliseconds.
+func (r *Record) StreamTime() int64 { return r.task.streamTime }
+
+// Clock returns what a clock shows (see Part.Holds), in milliseconds; -1
+// before the first record.
+func (r *Record) Clock(i int) int64 { return r.task.clocks[i] }
+
+// Idled reports whether the stream time has been moved by the wall clock
+// beyond what records said.
+func (r *Record) Idled() bool { return r.task.streamTime > r.task.recordTime }
+
+// Stand moves the record to a key and a time, so that what the handler does
+// next is done at them: rows, and outputs without a time. The key is not
+// copied.
+func (r *Record) Stand(key []byte, time int64) { r.key, r.time = key, time }
+
+// Count adds n to the counter with index i of Env.Counters if the record
+// succeeds.
+func (r *Record) Count(i int, n int64) {
+	if r.usable() {
+		r.counted = append(r.counted, counted{counter: i, n: n})
+	}
+}
