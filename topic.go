@@ -67,3 +67,7 @@ type Row[T any] struct {
 	Value T
 	Time  time.Time
 }
+
+// RepartitionTopic returns the name of a repartition topic of a group,
+// "<group>-<name>-repartition".
+func RepartitionTopic(group, name string) string { return group + "-" + name + "-repartition" }

@@ -22,6 +22,9 @@ type Context struct {
 	rec   *task.Record
 	graph *Graph
 
+	// Local belongs to package stream.
+	Local any
+
 	keyBuf, valueBuf []byte
 	seen             uint32 // records of the task
 }

@@ -15,6 +15,7 @@ type Graph struct {
 	inputs   []handler
 	visitors []handler
 	slots    map[any]int
+	part     Part
 }
 
 // NewGraph puts a group's graph together. It returns everything that can be

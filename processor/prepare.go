@@ -63,6 +63,16 @@ func (s *session) prepare(ctx context.Context) error {
 			HoldOutputs: p.cfg.guarantee == ExactlyOnce,
 		},
 	}
+	part := &p.graph.part
+	s.env.Holds, s.env.Before, s.env.After, s.env.Wall, s.env.Counters, s.env.Decodes = part.Holds, part.Before, part.After, part.Wall, part.Counters, part.Decodes
+	s.env.Attach = func(r *task.Record) { r.Attached = newContext(p.graph, r) }
+	for _, h := range part.Joins {
+		if h == nil {
+			s.env.Joins = append(s.env.Joins, nil)
+			continue
+		}
+		s.env.Joins = append(s.env.Joins, p.handler(h, nil))
+	}
 	var where *placement
 	if g.Stateful() {
 		where = &placement{place: p.client.Partitioner(), partitions: s.spec.partitions, log: p.log}

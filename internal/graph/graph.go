@@ -17,6 +17,10 @@ type Graph struct {
 	// Subgraph is the part's name, unique in its group.
 	Subgraph string
 
+	// NullKeysAnywhere says that the code of this graph knows what to do with
+	// records without a key although there are stores.
+	NullKeysAnywhere bool
+
 	// Inputs are in order of declaration; the loop, if there is one, is the
 	// last.
 	Inputs []Input
@@ -156,7 +160,7 @@ func (g *Graph) Validate() error {
 		if err := add("input", in.Topic); err != nil {
 			return err
 		}
-		if in.NullKeys && len(g.Stores) > 0 {
+		if in.NullKeys && len(g.Stores) > 0 && !g.NullKeysAnywhere {
 			return fail("input %s: null keys need a graph without stores, since state has no place for them", in.Topic)
 		}
 	}

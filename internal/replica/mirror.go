@@ -45,6 +45,10 @@ type MirrorConfig struct {
 	// Accept is as in Config. It is called with a lock held that reads need.
 	Accept func(*kafka.Record) bool
 
+	// Anywhere: keys are not placed by what the client's partitioner says of
+	// them, so that is not compared. Scan finds them; Get may not.
+	Anywhere bool
+
 	// OnRow, if set, is called on the owner's goroutine for each record that
 	// has a key, after reads can see it. A nil Value is a delete; so is a
 	// record that Accept refused, which comes as it is. The record must not

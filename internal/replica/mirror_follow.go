@@ -143,7 +143,7 @@ func (r *mirrorRun) interrupted(p *mirrorPart, again bool, err error) {
 // accept sees each record that would become a row. p.mu is held.
 func (r *mirrorRun) accept(p *mirrorPart, rec *kafka.Record) bool {
 	n := int32(len(r.parts))
-	if n > 1 && !r.m.misplaced.Load() {
+	if n > 1 && !r.m.cfg.Anywhere && !r.m.misplaced.Load() {
 		if want := r.m.cfg.Client.Partitioner().Partition(rec.Key, n); want != p.id {
 			r.m.misplaced.Store(true)
 			r.note(p)

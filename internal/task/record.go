@@ -183,11 +183,23 @@ func (r *Record) GetRow(store int, key []byte) (value []byte, time int64, ok boo
 	return value, time, ok
 }
 
-// Set stages a row; a nil value deletes. Both are copied.
+// Row is a row to be set. A nil Value deletes.
+type Row struct {
+	Key, Value []byte
+	Time       int64
+}
+
+// Set stages a row at the record's time; a nil value deletes. Both are copied.
 func (r *Record) Set(store int, key, value []byte) {
+	r.SetRow(store, Row{Key: key, Value: value, Time: r.time})
+}
+
+// SetRow is Set with a time of the row's own.
+func (r *Record) SetRow(store int, to Row) {
 	if !r.usable() {
 		return
 	}
+	key, value := to.Key, to.Value
 	st := r.task.stores[store]
 	row := kafka.Record{Key: key, Value: value}
 	if size := row.Size(); st.limit > 0 && size+batchBytes > st.limit {
@@ -198,7 +210,7 @@ func (r *Record) Set(store int, key, value []byte) {
 	if !r.count(len(key) + len(value) + 32) {
 		return
 	}
-	s := staged{store: store, time: r.time, isDelete: value == nil}
+	s := staged{store: store, time: to.Time, isDelete: value == nil}
 	s.key.from = len(r.bytes)
 	r.bytes = append(r.bytes, key...)
 	s.key.to, s.value.from = len(r.bytes), len(r.bytes)
@@ -261,10 +273,13 @@ func (r *Record) Join(join int) ([]byte, bool) {
 }
 
 // JoinRow returns the row of a key in a joined table, and its time; a nil key
-// has none. While a row of that table is processed it is the one before.
+// has none. While a row of that table is processed, it is the row of its key.
 func (r *Record) JoinRow(join int, key []byte) (value []byte, time int64, ok bool) {
 	if !r.usable() || key == nil {
 		return nil, 0, false
+	}
+	if r.in != nil && r.in.join == join && bytes.Equal(key, r.source.Key) {
+		return r.source.Value, r.time, r.source.Value != nil
 	}
 	value, time, ok, err := r.task.joins[join].table.Get(key)
 	if err != nil {
@@ -272,6 +287,20 @@ func (r *Record) JoinRow(join int, key []byte) (value []byte, time int64, ok boo
 		return nil, 0, false
 	}
 	return value, time, ok
+}
+
+// FormerRow returns the row that the one being processed, of a joined table,
+// will replace.
+func (r *Record) FormerRow() (value []byte, ok bool) {
+	if !r.usable() || r.in == nil || r.in.join < 0 || r.source.Key == nil {
+		return nil, false
+	}
+	value, _, ok, err := r.task.joins[r.in.join].table.Get(r.source.Key)
+	if err != nil {
+		r.Stick(&StoreError{Store: r.in.Topic, Err: err})
+		return nil, false
+	}
+	return value, ok
 }
 
 // Lookup appends the row of a key in a whole table to dst.

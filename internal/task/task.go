@@ -522,7 +522,7 @@ func (t *Task) counted(time int64) {
 // runJoined calls the handler of a joined table with a row, if there is one,
 // and takes the row in.
 func (t *Task) runJoined(in *input, r *kafka.Record) error {
-	if in.join < len(t.env.Joins) && t.env.Joins[in.join] != nil && r.Key != nil {
+	if in.join < len(t.env.Joins) && t.env.Joins[in.join] != nil {
 		t.rec.begin(in, r, max(0, r.Timestamp))
 		if err := t.call(t.env.Joins[in.join]); err != nil {
 			t.rec.void()

@@ -1,0 +1,71 @@
+package stream
+
+import (
+	"github.com/rekastream/reka/codec"
+)
+
+// Option is an option of an operation.
+type Option interface{ apply(*options) }
+
+type optionFunc func(*options)
+
+func (f optionFunc) apply(o *options) { f(o) }
+
+type options struct {
+	name       string
+	codec      any // codec.Codec[T] of the operation's result
+	partitions int32
+	bad        bool // a nil option
+}
+
+// Named names what an operation owns: its store, and so its changelog, or its
+// repartition topic. A name that is kept lets the graph around it change.
+// Default: a name made of the source or store before the operation and its
+// kind.
+func Named(name string) Option { return optionFunc(func(o *options) { o.name = name }) }
+
+// WithCodec sets the codec of an operation's results, for one that changes
+// their type where they are stored, repartitioned or handed to a table.
+func WithCodec[T any](c codec.Codec[T]) Option { return optionFunc(func(o *options) { o.codec = c }) }
+
+// Partitions sets the number of partitions of a repartition topic. Default:
+// as many as what feeds it.
+func Partitions(n int32) Option { return optionFunc(func(o *options) { o.partitions = n }) }
+
+func fold(opts []Option) (o options) {
+	for _, opt := range opts {
+		if opt == nil {
+			o.bad = true
+			continue
+		}
+		opt.apply(&o)
+	}
+	return o
+}
+
+// codecOf returns the codec that was set for results of type T, or was.
+func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
+	if o.bad {
+		n.b.failIn(n, "a nil option")
+	}
+	if o.codec == nil {
+		return was
+	}
+	c, ok := o.codec.(codec.Codec[T])
+	if !ok {
+		var zero T
+		n.b.failIn(n, "WithCodec(%T) does not fit results of type %T", o.codec, zero)
+		return was
+	}
+	return c
+}
+
+// needCodec reports that an operation needs bytes of what it is given.
+func needCodec[T any](n *node, c codec.Codec[T]) bool {
+	if c != nil {
+		return true
+	}
+	var zero T
+	n.b.failIn(n, "needs a codec for %T: give it to the operation that makes them (WithCodec)", zero)
+	return false
+}
