@@ -26,6 +26,9 @@
 // All methods may be called from any number of goroutines. Scans read a
 // consistent snapshot of each partition and hold it only while the loop runs.
 //
+// Windows is the view of a table of windows: Fetch reads the rows of a key
+// between two times.
+//
 // A storage can hold views of any number of tables, beside the state of
 // processors, but each table by one view at a time: the Run of a second one
 // returns an error that is storage.ErrBusy. Share the view instead.

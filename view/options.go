@@ -8,7 +8,7 @@ import (
 	"github.com/rekastream/reka/storage"
 )
 
-// Option is an option of New.
+// Option is an option of New and NewWindows.
 type Option interface{ apply(*config) error }
 
 type optionFunc func(*config) error
@@ -139,7 +139,8 @@ func WithStateObserver(fn func(State)) Option {
 // WithObserver has fn called for every change of a row, those of a restore
 // included, in the order of each partition and after reads can see it, from
 // the view's goroutine: it must not block. T must be the table's type. What
-// changed while no view ran, and was not read again, is not told.
+// changed while no view ran, and was not read again, is not told. NewWindows
+// refuses it.
 func WithObserver[T any](fn func(Change[T])) Option {
 	return optionFunc(func(c *config) error {
 		if fn == nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/rekastream/reka/internal/replica"
 	"github.com/rekastream/reka/internal/work"
 	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/window"
 )
 
 var (
 	// ErrNotReady: the copy is not complete yet, or the view does not run.
 	ErrNotReady = replica.ErrNotReady
 
-	// ErrUndecodable: the codec cannot decode a row's value. It comes within a
-	// *kafka.Error that has topic and key.
+	// ErrUndecodable: the codec cannot decode a row's value, or its key is none
+	// of the windows. It comes within a *kafka.Error that has topic and key.
 	ErrUndecodable = errors.New("value cannot be decoded")
 )
 
@@ -33,7 +34,8 @@ type View[T any] struct {
 	onState  func(State)     // or nil
 	onChange func(Change[T]) // or nil
 	skip     bool
-	done     chan struct{} // closed when Run has ended
+	windows  window.Windows // of Windows, else none
+	done     chan struct{}  // closed when Run has ended
 
 	buffers sync.Pool // *readBuffer
 
@@ -52,11 +54,7 @@ func New[T any](c *kafka.Client, t reka.Table[T], opts ...Option) (*View[T], err
 	case t.Name() == "" || t.Codec() == nil:
 		return nil, errors.New("view: the table was not made by reka.NewTable with a name and a codec")
 	}
-	v := &View[T]{
-		topic: t.Name(), codec: t.Codec(), counter: c.Driver().Work(), hub: newHub(),
-		onState: cfg.onState, skip: cfg.decode == SkipAndCount, done: make(chan struct{}),
-	}
-	v.buffers.New = func() any { return &readBuffer{} }
+	v := &View[T]{topic: t.Name(), codec: t.Codec()}
 	if cfg.onChange != nil {
 		fn, ok := cfg.onChange.(func(Change[T]))
 		if !ok {
@@ -64,10 +62,19 @@ func New[T any](c *kafka.Client, t reka.Table[T], opts ...Option) (*View[T], err
 		}
 		v.onChange = fn
 	}
-	if v.mirror, err = replica.NewMirror(v.mirrorConfig(c, cfg)); err != nil {
+	if err := v.connect(c, cfg); err != nil {
 		return nil, fmt.Errorf("view: %w", err)
 	}
 	return v, nil
+}
+
+// connect makes what a declared view works with.
+func (v *View[T]) connect(c *kafka.Client, cfg *config) (err error) {
+	v.counter, v.hub, v.done = c.Driver().Work(), newHub(), make(chan struct{})
+	v.onState, v.skip = cfg.onState, cfg.decode == SkipAndCount
+	v.buffers.New = func() any { return &readBuffer{} }
+	v.mirror, err = replica.NewMirror(v.mirrorConfig(c, cfg))
+	return err
 }
 
 func (v *View[T]) mirrorConfig(c *kafka.Client, cfg *config) replica.MirrorConfig {
@@ -75,11 +82,15 @@ func (v *View[T]) mirrorConfig(c *kafka.Client, cfg *config) replica.MirrorConfi
 		Client: c, Topic: v.topic, Store: cfg.storage, StoreName: "view:" + v.topic,
 		CacheBytes: cfg.cacheBytes, FlushBytes: cfg.flushBytes, FlushAge: cfg.flushAge,
 		OnRow: v.rowChanged, OnState: v.stateChanged,
+		Anywhere:     v.windows.Kind() != 0, // by the key within
 		MissingTopic: cfg.missing, LocalFirst: cfg.localFirst, Probe: cfg.probe, StopTimeout: cfg.stopTimeout,
 	}
 	if v.skip {
 		mc.Accept = func(rec *kafka.Record) bool {
 			_, err := v.codec.Decode(rec.Value)
+			if err == nil && v.windows.Kind() != 0 {
+				_, _, err = v.windows.SplitTopicKey(rec.Key)
+			}
 			return err == nil
 		}
 	}

@@ -298,13 +298,14 @@ func (t *Task) withValues(st *store) ([]Entry, error) {
 	t.dueBytes = t.dueBytes[:0]
 	for i := range t.due {
 		e := &t.due[i]
-		value, _, ok, err := st.table.Get(e.Key)
+		value, time, ok, err := st.table.Get(e.Key)
 		if err != nil {
 			return nil, &StoreError{Store: st.name(), Err: err}
 		}
 		if !ok {
 			return nil, &StoreError{Store: st.name(), Err: fmt.Errorf("the row at time %d that was to be waited for is gone", e.Time)}
 		}
+		e.RowTime = time
 		from := len(t.dueBytes)
 		t.dueBytes = append(t.dueBytes, value...)
 		e.Value = t.dueBytes[from:len(t.dueBytes):len(t.dueBytes)]

@@ -297,10 +297,15 @@ func (t *Task) misuse(err error) {
 
 // note logs a failed record: the first ones each, later ones thinned out.
 func (t *Task) note(what string, err error) {
-	t.noted++
-	if n := t.noted; n <= 10 || n&(n-1) == 0 {
-		t.env.Log.Warn(what, zap.String("group", t.env.Graph.Group), zap.Int("failures", n), zap.Error(err), stackOf(err))
+	if t.mayNote() {
+		t.env.Log.Warn(what, zap.String("group", t.env.Graph.Group), zap.Int("failures", t.noted), zap.Error(err), stackOf(err))
 	}
+}
+
+// mayNote counts something to be noted and reports whether to log it.
+func (t *Task) mayNote() bool {
+	t.noted++
+	return t.noted <= 10 || t.noted&(t.noted-1) == 0
 }
 
 // stackOf is the stack of a panic as a field of a log line.

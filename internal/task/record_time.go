@@ -1,5 +1,11 @@
 package task
 
+import (
+	"go.uber.org/zap"
+
+	"github.com/rekastream/reka/kafka"
+)
+
 // This file holds what a record knows of time, and what its handler counts.
 
 // StreamTime returns the stream time of the task, this record included, in
@@ -24,5 +30,14 @@ func (r *Record) Stand(key []byte, time int64) { r.key, r.time = key, time }
 func (r *Record) Count(i int, n int64) {
 	if r.usable() {
 		r.counted = append(r.counted, counted{counter: i, n: n})
+	}
+}
+
+// Note logs something that was counted, seldom enough not to flood the log:
+// err is asked for what it says only then.
+func (r *Record) Note(what string, err func() error) {
+	if r.usable() && r.task.mayNote() {
+		place := &kafka.Error{TopicPartition: r.Place(), Offset: r.source.Offset, Key: r.key, Err: err()}
+		r.task.env.Log.Warn(what, zap.String("group", r.task.env.Graph.Group), zap.Int("so far", r.task.noted), zap.Error(place))
 	}
 }

@@ -42,10 +42,11 @@ type Line struct {
 
 // Entry is a row that is due. Its bytes are valid until Run returns.
 type Entry struct {
-	Line  int // index of Timed.Lines
-	Time  int64
-	Key   []byte // the whole row key, prefix and time included
-	Value []byte
+	Line    int // index of Timed.Lines
+	Time    int64
+	Key     []byte // the whole row key, prefix and time included
+	Value   []byte
+	RowTime int64 // of the row
 }
 
 // WallClock is the Timed.Clock of what waits for the wall clock.
