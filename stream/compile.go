@@ -14,6 +14,11 @@ func (b *Builder) compile() (*processor.Graph, error) {
 		return nil, fmt.Errorf("stream: graph %s: no operation", b.group)
 	}
 	var parts []processor.Part
+	for _, n := range b.nodes {
+		if n.build != nil {
+			n.build()
+		}
+	}
 	names := map[*node]string{}
 	groups := b.subgraphs()
 	for _, nodes := range groups {

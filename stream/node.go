@@ -38,6 +38,7 @@ type node struct {
 	expiry   []*task.Timed
 	edges    []processor.Edge // handles that its callback uses
 	details  []string         // for descriptions
+	build    func()           // called when the graph is built, before the rest is read
 	links    []*node          // other nodes of the same subgraph that are no parents
 }
 
