@@ -19,6 +19,7 @@ type Part struct {
 	Holds         []int64
 	Before, After []task.Step
 	Wall          []*task.Timed
+	Begin         []func(*task.Record) error
 	Counters      []string
 }
 
@@ -38,10 +39,27 @@ func Assemble(group string, parts ...Part) (*Graph, error) {
 			return nil, fmt.Errorf("processor: graph %s: %w", group, err)
 		}
 	}
+	if err := d.complete(); err != nil {
+		return nil, fmt.Errorf("processor: graph %s: %w", group, err)
+	}
 	if err := d.graph.Validate(); err != nil {
 		return nil, fmt.Errorf("processor: %w", err)
 	}
-	return &Graph{spec: d.graph, inputs: d.inputs, slots: d.slots, part: p}, nil
+	return &Graph{spec: d.graph, inputs: d.inputs, slots: d.slots, part: d.timing(p)}, nil
+}
+
+// timing adds what edges declare that waits for time: it follows what p has.
+func (d *declaration) timing(p Part) Part {
+	p.After = append(p.After[:len(p.After):len(p.After)], d.after...)
+	p.Wall = append(p.Wall[:len(p.Wall):len(p.Wall)], d.wall...)
+	p.Begin = append(p.Begin[:len(p.Begin):len(p.Begin)], d.begin...)
+	return p
+}
+
+// contextOf returns the context of a task's record.
+func contextOf(r *task.Record) *Context {
+	ctx, _ := r.Attached.(*Context) // set before anything runs
+	return ctx
 }
 
 // Record returns what c stands at. It is for Reka's own packages.

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/rekastream/reka/internal/graph"
+	"github.com/rekastream/reka/internal/task"
 )
 
 // Edge is one declaration of a graph: an input, or a handle such as *State or
@@ -31,6 +32,47 @@ type declaration struct {
 	seen     map[any]bool
 	policies map[Phase]bool
 	loopEdge any // the *Looped declared, of whatever type
+
+	after    []task.Step // what waits for stream time
+	wall     []*task.Timed
+	begin    []func(*task.Record) error
+	periodic *periodic
+	bound    map[any]bool   // timers that have their callback
+	missing  map[any]string // handles whose callback is not bound yet
+}
+
+// store declares a store and returns its slot.
+func (d *declaration) store(s graph.Store) int {
+	d.graph.Stores = append(d.graph.Stores, s)
+	return len(d.graph.Stores) - 1
+}
+
+// wait declares what waits for time.
+func (d *declaration) wait(c Clock, t *task.Timed) {
+	if c == WallClock {
+		t.Clock = task.WallClock
+		d.wall = append(d.wall, t)
+		return
+	}
+	d.after = append(d.after, task.Step{Raise: -1, Run: t})
+}
+
+// unbound notes a handle that needs a callback.
+func (d *declaration) unbound(handle any, what string) {
+	if d.bound == nil {
+		d.bound, d.missing = map[any]bool{}, map[any]string{}
+	}
+	d.missing[handle] = what
+}
+
+// complete reports a handle without its callback.
+func (d *declaration) complete() error {
+	for handle, what := range d.missing {
+		if !d.bound[handle] {
+			return fmt.Errorf("%s has no callback: declare it with On", what)
+		}
+	}
+	return nil
 }
 
 // once refuses a handle that is declared twice.

@@ -52,13 +52,16 @@ func NewGraph(group string, edges ...Edge) (*Graph, error) {
 		d.graph.Inputs = append(d.graph.Inputs, graph.Input{Topic: reka.LoopTopic(group), Loop: true})
 		d.inputs = append(d.inputs, d.loop)
 	}
+	if err := d.complete(); err != nil {
+		return nil, fmt.Errorf("processor: graph %s: %w", group, err)
+	}
 	if err := d.graph.Validate(); err != nil {
 		return nil, fmt.Errorf("processor: %w", err)
 	}
 	if len(d.graph.Visitors) > 0 && (len(d.graph.Stores) == 0 || d.graph.Stores[0].Name != tableStore) {
 		return nil, fmt.Errorf("processor: graph %s: visitors need a group table (Persist)", group)
 	}
-	return &Graph{spec: d.graph, inputs: d.inputs, visitors: d.visitors, slots: d.slots}, nil
+	return &Graph{spec: d.graph, inputs: d.inputs, visitors: d.visitors, slots: d.slots, part: d.timing(Part{Holds: []int64{0}})}, nil
 }
 
 // Group returns the group's name.

@@ -64,7 +64,7 @@ func (s *session) prepare(ctx context.Context) error {
 		},
 	}
 	part := &p.graph.part
-	s.env.Holds, s.env.Before, s.env.After, s.env.Wall, s.env.Counters, s.env.Decodes = part.Holds, part.Before, part.After, part.Wall, part.Counters, part.Decodes
+	s.env.Holds, s.env.Before, s.env.After, s.env.Wall, s.env.Counters, s.env.Decodes, s.env.Begin = part.Holds, part.Before, part.After, part.Wall, part.Counters, part.Decodes, part.Begin
 	s.env.Attach = func(r *task.Record) { r.Attached = newContext(p.graph, r) }
 	for _, h := range part.Joins {
 		if h == nil {

@@ -38,7 +38,7 @@ func play(t *testing.T, inputs string, build func(*stream.Builder)) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{t: t, tt: tester.New(t), graph: g, ins: map[string]*tester.InputTopic[string]{}, seen: map[string]int{}}
+	s := &scene{t: t, tt: tester.New(t, tester.WithPartitions(1)), graph: g, ins: map[string]*tester.InputTopic[string]{}, seen: map[string]int{}}
 	for _, name := range strings.Fields(inputs) {
 		s.ins[name] = tester.Input(s.tt, text(name))
 	}

@@ -1,6 +1,9 @@
 package stream
 
 import (
+	"fmt"
+	"time"
+
 	"github.com/rekastream/reka/codec"
 )
 
@@ -15,7 +18,12 @@ type options struct {
 	name       string
 	codec      any // codec.Codec[T] of the operation's result
 	partitions int32
-	bad        bool // a nil option
+	lateLeft   any // reka.Stream of the left side's type
+	lateRight  any
+	first      bool           // TableFirst
+	history    *time.Duration // Versioned
+	wait       *time.Duration // WithTableWait
+	bad        bool           // a nil option
 }
 
 // Named names what an operation owns: its store, and so its changelog, or its
@@ -31,6 +39,18 @@ func WithCodec[T any](c codec.Codec[T]) Option { return optionFunc(func(o *optio
 // Partitions sets the number of partitions of a repartition topic. Default:
 // as many as what feeds it.
 func Partitions(n int32) Option { return optionFunc(func(o *options) { o.partitions = n }) }
+
+// wholeMillis returns a duration in milliseconds. One that is negative, or has
+// parts of a millisecond, is an error.
+func wholeMillis(d time.Duration) (int64, error) {
+	switch {
+	case d < 0:
+		return 0, fmt.Errorf("%v is negative", d)
+	case d%time.Millisecond != 0:
+		return 0, fmt.Errorf("%v is no whole number of milliseconds", d)
+	}
+	return d.Milliseconds(), nil
+}
 
 func fold(opts []Option) (o options) {
 	for _, opt := range opts {

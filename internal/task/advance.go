@@ -2,9 +2,11 @@ package task
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 
+	"github.com/rekastream/reka/internal/graph"
 	"github.com/rekastream/reka/kafka"
 )
 
@@ -42,7 +44,7 @@ const timeless = -1
 
 // makeClocks sets the clocks to what they showed at the last commit.
 func (t *Task) makeClocks() {
-	t.timed = len(t.env.Before)+len(t.env.After)+len(t.env.Wall) > 0
+	t.timed = len(t.env.Before)+len(t.env.After)+len(t.env.Wall)+len(t.env.Begin) > 0
 	t.clocks = make([]int64, len(t.env.Holds))
 	m := t.start.Mark
 	from := m.StreamTime
@@ -166,6 +168,9 @@ func (t *Task) walkOn() bool {
 	if t.walk.phase == after {
 		steps = t.env.After
 	}
+	if len(t.clocks) > 0 {
+		t.clocks[0] = max(t.clocks[0], t.streamTime) // has no hold, and no step
+	}
 	for ; t.walk.at < len(steps); t.walk.at++ {
 		s := &steps[t.walk.at]
 		if s.Raise >= 0 {
@@ -244,7 +249,15 @@ func (t *Task) runEntries(s *Timed, entries []Entry, now int64) bool {
 	t.timedRecord = kafka.Record{Offset: -1, Timestamp: max(0, now)}
 	t.rec.begin(nil, &t.timedRecord, max(0, now))
 	head := entries[0]
-	if err := t.call(func(r *Record) error { return s.Run(r, entries) }); err != nil {
+	err := t.call(func(r *Record) error { return s.Run(r, entries) })
+	if err != nil && t.maySkip(s, err) {
+		t.rec.void()
+		t.note("skipped what was due", fmt.Errorf("operator %s, time %d, key %s: %w", s.Name, head.Time, kafka.QuoteKey(head.Key[timeAt+timeLen:]), err))
+		t.count.skipped++
+		t.rec.begin(nil, &t.timedRecord, max(0, now))
+		err = t.call(func(r *Record) error { return s.Skip(r, entries) })
+	}
+	if err != nil {
 		t.rec.void()
 		t.fail(fmt.Errorf("operator %s: %w", s.Name, err))
 		return false
@@ -254,6 +267,37 @@ func (t *Task) runEntries(s *Timed, entries []Entry, now int64) bool {
 	if k, err := t.stores[s.Store].line(s.Lines[head.Line].Prefix).next(); err != nil || bytes.Equal(k, head.Key) {
 		t.fail(fmt.Errorf("operator %s has left what was due in place (%v)", s.Name, err))
 		return false
+	}
+	return true
+}
+
+// maySkip reports whether the error policy lets what has failed go.
+func (t *Task) maySkip(s *Timed, err error) bool {
+	if _, ok := errors.AsType[*StoreError](err); ok || errors.Is(err, ErrInactive) {
+		return false
+	}
+	return s.Skip != nil && t.env.Graph.OnProcess.Action != graph.Fail
+}
+
+// begin runs what goes before the first record.
+func (t *Task) begin() bool {
+	if t.begun {
+		return true
+	}
+	t.begun = true
+	for _, f := range t.env.Begin {
+		now := t.env.Clock.Now().UnixMilli()
+		t.timedRecord = kafka.Record{Offset: -1, Timestamp: now}
+		t.rec.begin(nil, &t.timedRecord, now)
+		if err := t.call(f); err != nil {
+			t.rec.void()
+			t.fail(err)
+			return false
+		}
+		if len(t.rec.staged) > 0 {
+			t.moved()
+		}
+		t.rec.keep()
 	}
 	return true
 }

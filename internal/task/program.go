@@ -33,13 +33,16 @@ type Env struct {
 	Decodes []func(value []byte) error
 
 	// Holds are the clocks: clock i shows the stream time less Holds[i], in
-	// milliseconds. Clock 0 has no hold.
+	// milliseconds. Clock 0 has no hold, and no step that raises it.
 	Holds []int64
 	// Before are the steps that an advance of stream time takes before the
 	// record that brought it, After those that follow every record.
 	Before, After []Step
 	// Wall are what waits for the wall clock.
 	Wall []*Timed
+	// Begin is run before a task's first record in each of its lives, as an
+	// operator at the time of the wall clock.
+	Begin []func(*Record) error
 	// Counters are the names of what operators count, see Record.Count.
 	Counters []string
 	// Attach, if set, is called once with the Record of each task.

@@ -64,6 +64,7 @@ type Task struct {
 	afterToo    bool // no record comes between the steps before and those after
 	undo        undo
 	recordTime  int64 // stream time as records say; behind while idle time moves it
+	begun       bool  // Env.Begin was run
 	leftover    bool  // something lazy was not done
 	idle        idle
 	wall        wall

@@ -27,6 +27,10 @@ type Timed struct {
 	// least one. What it does takes effect together, like a record's effects.
 	// An error ends the processor.
 	Run func(r *Record, due []Entry) error
+	// Skip, if set, is run instead where Run has failed and the error policy
+	// of the process phase does not say that the processor ends: it takes the
+	// entries off.
+	Skip func(r *Record, due []Entry) error
 	// Chunk bounds the entries of one run. Default 64.
 	Chunk int
 	// Lazy says that nothing depends on when it runs, as with expiry: one

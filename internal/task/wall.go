@@ -50,10 +50,10 @@ func (t *Task) watchWall() {
 // keepTime finishes the steps under way and runs what the wall clock has made
 // due. It reports false if it is not done.
 func (t *Task) keepTime() bool {
-	if t.walk.phase == resting && !t.wall.due && !t.afterToo {
+	if t.walk.phase == resting && !t.wall.due && !t.afterToo && t.begun {
 		return true
 	}
-	if !t.mayProcess() || !t.mayWrite() {
+	if !t.mayProcess() || !t.mayWrite() || !t.begin() {
 		return false
 	}
 	if t.walk.phase != resting && !t.walkOn() {

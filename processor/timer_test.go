@@ -1,0 +1,141 @@
+package processor_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/codec"
+	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/tester"
+)
+
+// clockwork is a group under test with its log of what ran.
+type clockwork struct {
+	t   *testing.T
+	tt  *tester.Tester
+	app *tester.Instance
+	in  *tester.InputTopic[string]
+	out *tester.OutputTopic[string]
+
+	seen int
+}
+
+var (
+	ticks = reka.NewStream("ticks", codec.String())
+	tocks = reka.NewStream("tocks", codec.String())
+)
+
+// clocked starts a graph that reads ticks and writes tocks.
+func clocked(t *testing.T, edges func(*processor.Sink[string]) []processor.Edge) *clockwork {
+	t.Helper()
+	tt := tester.New(t, tester.WithPartitions(1))
+	c := &clockwork{t: t, tt: tt, in: tester.Input(tt, ticks), out: tester.Output(tt, tocks)}
+	c.app = tt.Start("app", func(i *tester.Instance) ([]reka.Runner, error) {
+		sink := processor.Output(tocks)
+		g, err := processor.NewGraph("clockwork", append(edges(sink), sink)...)
+		if err != nil {
+			return nil, err
+		}
+		p, err := processor.New(i.Client(), g, processor.WithStorage(i.Storage()))
+		return []reka.Runner{p}, err
+	})
+	tt.Settle()
+	return c
+}
+
+func (c *clockwork) send(key, v string, ms int64) {
+	c.t.Helper()
+	c.in.Send(key, v, reka.At(time.UnixMilli(ms)))
+}
+
+// wants checks what was written since the last call.
+func (c *clockwork) wants(want string) {
+	c.t.Helper()
+	all := c.out.Values()
+	if got := strings.Join(all[c.seen:], " "); got != want {
+		c.t.Errorf("got  %s\nwant %s", got, want)
+	}
+	c.seen = len(all)
+}
+
+func TestPeriodicCallsInStreamTimeKeepToTheirBeat(t *testing.T) {
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		return []processor.Edge{
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("beat", 10*time.Millisecond, processor.StreamTime, func(ctx *processor.Context, now time.Time) error {
+				out.Emit(ctx, "", fmt.Sprint(now.UnixMilli()))
+				return nil
+			}),
+		}
+	})
+	for _, ms := range []int64{20, 25, 142, 145, 155, 159, 160, 161} {
+		c.send("k", "v", ms)
+	}
+	c.wants("20 142 155 160")
+}
+
+func TestPeriodicCallsByTheWallClockKeepToTheirBeat(t *testing.T) {
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		return []processor.Edge{
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("beat", 10*time.Second, processor.WallClock, func(ctx *processor.Context, now time.Time) error {
+				out.Emit(ctx, "", fmt.Sprint("beat"))
+				return nil
+			}),
+		}
+	})
+	c.wants("")
+	c.tt.Advance(10 * time.Second)
+	c.wants("beat")
+	c.tt.Advance(9 * time.Second)
+	c.wants("")
+	c.tt.Advance(time.Second)
+	c.wants("beat")
+	c.app.Crash()
+	c.tt.Advance(35 * time.Second)
+	c.app.Restart()
+	c.wants("beat")
+}
+
+func TestTimersRunInOrderAfterTheRecordThatBringsTheirTime(t *testing.T) {
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		timers := processor.Timer("alarms", processor.StreamTime)
+		return []processor.Edge{
+			timers.On(func(ctx *processor.Context, at time.Time) error {
+				out.Emit(ctx, ctx.Key(), fmt.Sprintf("%s!%d", ctx.Key(), at.UnixMilli()))
+				return nil
+			}),
+			processor.Input(ticks, func(ctx *processor.Context, v string) error {
+				out.Emit(ctx, ctx.Key(), fmt.Sprintf("%s@%d", ctx.Key(), ctx.Time().UnixMilli()))
+				switch v {
+				case "cancel":
+					timers.Cancel(ctx)
+				case "":
+				default:
+					var n int64
+					if _, err := fmt.Sscan(v, &n); err != nil {
+						return err
+					}
+					timers.Set(ctx, time.UnixMilli(n))
+				}
+				return nil
+			}),
+		}
+	})
+	c.send("b", "30", 1)
+	c.send("a", "30", 2)
+	c.send("c", "20", 3)
+	c.send("d", "25", 4)
+	c.send("d", "cancel", 5)
+	c.send("c", "31", 6)
+	c.wants("b@1 a@2 c@3 d@4 d@5 c@6")
+	c.app.Crash()
+	c.app.Restart()
+	c.send("e", "7", 30)
+	c.wants("e@30 e!7 a!30 b!30")
+	c.send("f", "", 100)
+	c.wants("f@100 c!31")
+}

@@ -1,0 +1,275 @@
+package stream
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+
+	"github.com/rekastream/reka/internal/task"
+	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/processor"
+	"github.com/rekastream/reka/window"
+)
+
+// Rows of a join of streams have the keys
+//
+//	bucket ‖ start ‖ side ‖ key ‖ chunk   records of a key from start on, for as long as
+//	                                      partners can be apart, in order of arrival
+//	right ‖ time ‖ key ‖ number           a right record that has no partner yet
+//	left ‖ time ‖ key ‖ number            a left one
+//
+// A record's partners lie in at most two buckets, which are found by one read
+// each; an index of times is needed only for records whose result is due when
+// nothing comes. A bucket goes when all its records are closed. It is cut into
+// chunks so that a record more does not rewrite all of a frequent key's.
+//
+// The value of chunk 0 begins with the number of the last chunk. The rest are
+// records: time since start, length of the value, value.
+const (
+	lineBucket = 1
+	lineRight  = 2
+	lineLeft   = 3
+
+	sideRight = 0
+	sideLeft  = 1
+
+	chunkBytes = 4096
+)
+
+var errJoinRow = errors.New("not a row of a join")
+
+// takeRecord is one record of a side: its matches, then its place among those
+// that wait.
+func takeRecord[T, U any](x *exec, e *event[T], own *joinSide[T], other *joinSide[U], do joinCalls[T, U]) {
+	closed := do.now >= e.time+own.closes
+	switch {
+	case e.null || e.key == nil && !own.nulls:
+		x.count(do.missing)
+		return
+	case e.key == nil && closed:
+		late(x, e, own, do)
+		return
+	case e.key == nil:
+		do.alone(&e.value)
+		return
+	}
+	partners := other.find(x, e.key, span{e.time - own.back, e.time + own.ahead, do.now})
+	if x.failed() {
+		return
+	}
+	for i := range partners {
+		if other.nulls {
+			other.settled(x, e.key, &partners[i])
+		}
+		do.pair(&e.value, &partners[i].value, max(e.time, partners[i].time))
+	}
+	switch {
+	case !closed:
+		own.store(x, e, len(partners) == 0)
+	case len(partners) == 0:
+		late(x, e, own, do)
+	}
+}
+
+func late[T, U any](x *exec, e *event[T], own *joinSide[T], do joinCalls[T, U]) {
+	do.late(x, e.key, e.time)
+	if own.late != nil {
+		own.late(x, e)
+	}
+}
+
+// span is a range of times, both included, as seen at a stream time.
+type span struct{ from, to, now int64 }
+
+// kept is a record of a join.
+type kept[T any] struct {
+	time   int64
+	number uint64 // chunk and place in it: the order of arrival at one time
+	value  T
+}
+
+// find returns the open records of a key in a range, by time, then by arrival.
+func (s *joinSide[T]) find(x *exec, key []byte, in span) (out []kept[T]) {
+	in.from = max(0, in.from, in.now-s.closes+1)
+	if in.to < in.from {
+		return nil
+	}
+	for start := in.from - in.from%s.bucket; start <= in.to; start += s.bucket {
+		last := uint32(0)
+		for chunk := uint32(0); chunk <= last; chunk++ {
+			raw, ok := x.rec.Get(s.st.index, s.row(x, start, key, chunk))
+			if !ok {
+				break
+			}
+			if chunk == 0 {
+				n, size := binary.Uvarint(raw)
+				if size <= 0 {
+					s.broken(x, key)
+					return nil
+				}
+				last, raw = uint32(n), raw[size:]
+			}
+			out = s.scan(x, key, raw, bucketPart{start, chunk, in}, out)
+		}
+	}
+	slices.SortFunc(out, func(a, b kept[T]) int {
+		switch {
+		case a.time != b.time:
+			return int(max(-1, min(1, a.time-b.time)))
+		case a.number < b.number:
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// bucketPart is a chunk, and what is looked for in it.
+type bucketPart struct {
+	start int64
+	chunk uint32
+	in    span
+}
+
+// scan appends the records of a chunk that lie in a range.
+func (s *joinSide[T]) scan(x *exec, key, raw []byte, part bucketPart, out []kept[T]) []kept[T] {
+	for i := uint64(0); len(raw) > 0; i++ {
+		since, a := binary.Uvarint(raw)
+		size, b := binary.Uvarint(raw[max(a, 0):])
+		if a <= 0 || b <= 0 || uint64(len(raw)-a-b) < size {
+			s.broken(x, key)
+			return nil
+		}
+		value := raw[a+b:][:size]
+		raw = raw[a+b+int(size):]
+		time := part.start + int64(since)
+		if time < part.in.from || time > part.in.to {
+			continue
+		}
+		v, err := s.codec.Decode(value)
+		if err != nil {
+			x.fail(processor.StoredValueError(s.st.spec.Changelog, key, err))
+			return nil
+		}
+		out = append(out, kept[T]{time: time, number: uint64(part.chunk)<<32 | i, value: v})
+	}
+	return out
+}
+
+func (s *joinSide[T]) broken(x *exec, key []byte) {
+	x.fail(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: s.st.spec.Changelog, Partition: -1}, Offset: -1, Key: slices.Clone(key), Err: errJoinRow})
+}
+
+// row returns the key of a chunk in scratch memory.
+func (s *joinSide[T]) row(x *exec, start int64, key []byte, chunk uint32) []byte {
+	x.keyBuf = append(window.AppendTime(append(x.keyBuf[:0], lineBucket), start), s.side)
+	x.keyBuf = binary.BigEndian.AppendUint32(append(x.keyBuf, key...), chunk)
+	return x.keyBuf
+}
+
+// waiting returns the key of the row of a record that has no partner yet.
+func (s *joinSide[T]) waiting(x *exec, key []byte, r *kept[T]) []byte {
+	x.keyBuf = window.AppendTime(append(x.keyBuf[:0], s.line), r.time)
+	x.keyBuf = binary.BigEndian.AppendUint64(window.AppendKey(x.keyBuf, key), r.number)
+	return x.keyBuf
+}
+
+// settled takes a record that has found its partner off those that wait.
+func (s *joinSide[T]) settled(x *exec, key []byte, r *kept[T]) {
+	row := s.waiting(x, key, r)
+	if _, ok := x.rec.Get(s.st.index, row); ok {
+		x.rec.Set(s.st.index, row, nil)
+	}
+}
+
+// store keeps a record; alone says that it has no partner.
+func (s *joinSide[T]) store(x *exec, e *event[T], alone bool) {
+	value, err := s.codec.Append(nil, e.value)
+	if err != nil {
+		x.fail(&processor.EncodeError{Err: err})
+		return
+	}
+	start := e.time - e.time%s.bucket
+	r := kept[T]{time: e.time}
+	first, ok := x.rec.Get(s.st.index, s.row(x, start, e.key, 0))
+	last, head := uint64(0), 0
+	if ok {
+		last, head = binary.Uvarint(first)
+	}
+	buf := append(x.valueBuf[:0], first...)
+	if !ok {
+		buf = append(buf, 0)
+	}
+	switch {
+	case last > 0:
+		raw, _ := x.rec.Get(s.st.index, s.row(x, start, e.key, uint32(last)))
+		buf = append(buf[:0], raw...)
+		head = 0
+	case !ok:
+		head = 1
+	}
+	if len(buf) >= chunkBytes { // a chunk more
+		if last == 0 {
+			grown := binary.AppendUvarint(nil, 1)
+			x.rec.Set(s.st.index, s.row(x, start, e.key, 0), append(grown, buf[head:]...))
+		} else {
+			first, _ = x.rec.Get(s.st.index, s.row(x, start, e.key, 0))
+			_, n := binary.Uvarint(first)
+			grown := binary.AppendUvarint(nil, last+1)
+			x.rec.Set(s.st.index, s.row(x, start, e.key, 0), append(grown, first[n:]...))
+		}
+		last, buf, head = last+1, buf[:0], 0
+	}
+	if alone && s.nulls {
+		r.number = last<<32 | uint64(recordsIn(buf[head:]))
+	}
+	buf = binary.AppendUvarint(buf, uint64(e.time-start))
+	buf = binary.AppendUvarint(buf, uint64(len(value)))
+	buf = append(buf, value...)
+	x.valueBuf = buf
+	x.rec.SetRow(s.st.index, task.Row{Key: s.row(x, start, e.key, uint32(last)), Value: buf, Time: e.time})
+	if alone && s.nulls {
+		x.rec.SetRow(s.st.index, task.Row{Key: s.waiting(x, e.key, &r), Value: value, Time: e.time})
+	}
+}
+
+// recordsIn counts the records of a chunk.
+func recordsIn(raw []byte) (n int) {
+	for ; len(raw) > 0; n++ {
+		_, a := binary.Uvarint(raw)
+		size, b := binary.Uvarint(raw[max(a, 0):])
+		if a <= 0 || b <= 0 || uint64(len(raw)-a-b) < size {
+			return n
+		}
+		raw = raw[a+b+int(size):]
+	}
+	return n
+}
+
+// release gives records whose windows have closed their results without a
+// partner.
+func (p *streamJoin[L, R, V]) release(r *task.Record, due []task.Entry) error {
+	x := execOf(r)
+	for i := range due {
+		e := &due[i]
+		key, _, err := window.SplitKey(nil, e.Key[1+8:])
+		if err != nil {
+			return errJoinRow
+		}
+		r.Set(p.st.index, e.Key, nil)
+		if e.Line == 0 {
+			v, err := p.right.codec.Decode(e.Value)
+			if err != nil {
+				return processor.StoredValueError(p.st.spec.Changelog, key, err)
+			}
+			p.emit(x, key, nil, &v, e.Time)
+		} else {
+			v, err := p.left.codec.Decode(e.Value)
+			if err != nil {
+				return processor.StoredValueError(p.st.spec.Changelog, key, err)
+			}
+			p.emit(x, key, &v, nil, e.Time)
+		}
+	}
+	return nil
+}
