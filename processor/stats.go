@@ -10,12 +10,13 @@ import (
 type Stats struct {
 	Group      string
 	Status     Status
-	Partitions []PartitionStats // that this instance has, in order
+	Partitions []PartitionStats // that this instance has, in order of subgraph and partition
 }
 
 // PartitionStats is a snapshot of one partition, at most a few milliseconds
 // old. Counters begin when the partition is assigned.
 type PartitionStats struct {
+	Subgraph  string // "main" in a graph of NewGraph
 	Partition int32
 	State     string // restoring, running, closing, closed
 	Inputs    []InputStats
@@ -54,9 +55,9 @@ type InputStats struct {
 	Lag      int64 // records between Position and the end as last seen; -1: unknown
 }
 
-func newPartitionStats(s task.Stats) PartitionStats {
+func newPartitionStats(subgraph string, s task.Stats) PartitionStats {
 	out := PartitionStats{
-		Partition: s.Partition, State: s.State,
+		Subgraph: subgraph, Partition: s.Partition, State: s.State,
 		Records: s.Records, Bytes: s.Bytes, Skipped: s.Skipped, NullValues: s.NullValues, NullKeys: s.NullKeys,
 		DeadLetters: s.DeadLetters, Retries: s.Retries, Visited: s.Visited, Unfinished: s.Unfinished, Commits: s.Epochs, LastCommit: s.LastCommit,
 	}

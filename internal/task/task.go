@@ -144,6 +144,9 @@ func New(env *Env, partition int32, start Start) *Task {
 	t.active.epoch = newEpoch(t, start.Mark.Epoch+1)
 	t.outboxes = newOutboxes(env)
 	t.makeInputs()
+	if env.Attach != nil {
+		env.Attach(&t.rec)
+	}
 	return t
 }
 
