@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -83,92 +84,113 @@ func (p *Part) compile(group string) (*part, error) {
 	return out, nil
 }
 
+// uses are who reads and keeps what in a graph.
+type uses struct {
+	parts, stores, reads, changelogs map[string]*part
+}
+
 // checkParts reports what does not go together. A topic is read in one part
 // only: a group has one offset for each of its partitions.
 func (g *Graph) checkParts() error {
-	names, stores := map[string]*part{}, map[string]*part{}
-	reads, changelogs := map[string]*part{}, map[string]*part{}
-	claim := func(of map[string]*part, p *part, what, name string) error {
-		if was := of[name]; was != nil && was != p {
-			return fmt.Errorf("%s %s belongs to subgraph %s and to subgraph %s", what, name, was.spec.Subgraph, p.spec.Subgraph)
-		}
-		of[name] = p
-		return nil
-	}
+	u := &uses{map[string]*part{}, map[string]*part{}, map[string]*part{}, map[string]*part{}}
 	for _, p := range g.parts {
-		switch {
-		case p.spec.Subgraph == "":
-			return fmt.Errorf("a subgraph without a name")
-		case names[p.spec.Subgraph] != nil:
-			return fmt.Errorf("subgraph %s is declared twice", p.spec.Subgraph)
-		}
-		names[p.spec.Subgraph] = p
-		for _, topic := range p.spec.Copartitioned() {
-			if err := claim(reads, p, "input", topic); err != nil {
-				return err
-			}
-		}
-		for _, s := range p.spec.Stores {
-			if err := claim(stores, p, "store", s.Name); err != nil {
-				return err
-			}
-			if s.Changelog == "" {
-				continue
-			}
-			if err := claim(changelogs, p, "changelog", s.Changelog); err != nil {
-				return err
-			}
-		}
-		for handle := range p.slots {
-			if _, ok := handle.(interface{ isVisitor() }); ok {
-				if first, _ := g.declaring(handle); first != p {
-					return fmt.Errorf("a visitor is declared by subgraph %s and by subgraph %s", first.spec.Subgraph, p.spec.Subgraph)
-				}
-			}
+		if err := u.add(p); err != nil {
+			return err
 		}
 	}
 	for _, p := range g.parts {
-		if err := g.checkTopics(p, reads, changelogs); err != nil {
-			return fmt.Errorf("subgraph %s: %w", p.spec.Subgraph, err)
-		}
-		if err := p.checkFeeders(names); err != nil {
+		if err := errors.Join(g.checkVisitors(p), g.checkPolicies(p, u), u.checkTopics(p), u.checkFeeders(p)); err != nil {
 			return fmt.Errorf("subgraph %s: %w", p.spec.Subgraph, err)
 		}
 	}
 	return nil
 }
 
-// checkTopics reports uses of topics that other parts read or keep.
-func (g *Graph) checkTopics(p *part, reads, changelogs map[string]*part) error {
+// add notes what a part reads and keeps.
+func (u *uses) add(p *part) error {
+	switch {
+	case p.spec.Subgraph == "":
+		return fmt.Errorf("a subgraph without a name")
+	case u.parts[p.spec.Subgraph] != nil:
+		return fmt.Errorf("subgraph %s is declared twice", p.spec.Subgraph)
+	}
+	u.parts[p.spec.Subgraph] = p
 	for _, topic := range p.spec.Copartitioned() {
-		if of := changelogs[topic]; of != nil {
-			return fmt.Errorf("topic %s is a changelog of this group (subgraph %s) and cannot be its input", topic, of.spec.Subgraph)
+		if err := claim(u.reads, p, "input "+topic, topic); err != nil {
+			return err
 		}
 	}
-	for _, l := range p.spec.Lookups {
-		if changelogs[l.Topic] != nil || reads[l.Topic] != nil {
-			return fmt.Errorf("topic %s is looked up, and another subgraph reads or keeps it", l.Topic)
+	for _, s := range p.spec.Stores {
+		if err := claim(u.stores, p, "store "+s.Name, s.Name); err != nil {
+			return err
+		}
+		if s.Changelog == "" {
+			continue
+		}
+		if err := claim(u.changelogs, p, "changelog "+s.Changelog, s.Changelog); err != nil {
+			return err
 		}
 	}
-	for _, o := range p.spec.Outputs {
-		if of := changelogs[o.Topic]; of != nil {
-			return fmt.Errorf("topic %s is a changelog of this group (subgraph %s): change the store instead of emitting to it", o.Topic, of.spec.Subgraph)
+	return nil
+}
+
+func claim(of map[string]*part, p *part, what, name string) error {
+	if was := of[name]; was != nil && was != p {
+		return fmt.Errorf("%s belongs to subgraph %s and to subgraph %s", what, was.spec.Subgraph, p.spec.Subgraph)
+	}
+	of[name] = p
+	return nil
+}
+
+// checkVisitors reports a visitor that another part declares, too: it runs in
+// one.
+func (g *Graph) checkVisitors(p *part) error {
+	for handle := range p.slots {
+		if _, ok := handle.(interface{ isVisitor() }); !ok {
+			continue
+		}
+		if first, _ := g.declaring(handle); first != p {
+			return fmt.Errorf("a visitor is declared by subgraph %s, too", first.spec.Subgraph)
 		}
 	}
+	return nil
+}
+
+func (g *Graph) checkPolicies(p *part, u *uses) error {
 	first := &g.parts[0].spec
 	if p.spec.OnDecode != first.OnDecode || p.spec.OnProcess != first.OnProcess || p.spec.OnProduce != first.OnProduce {
 		return fmt.Errorf("error policies differ from those of subgraph %s: a group has one set", first.Subgraph)
 	}
 	for _, topic := range []string{p.spec.OnDecode.Topic, p.spec.OnProcess.Topic, p.spec.OnProduce.Topic} {
-		if reads[topic] != nil || changelogs[topic] != nil {
+		if u.reads[topic] != nil || u.changelogs[topic] != nil {
 			return fmt.Errorf("dead letters to topic %s, which the group reads or keeps", topic)
 		}
 	}
 	return nil
 }
 
+// checkTopics reports uses of topics that another part reads or keeps.
+func (u *uses) checkTopics(p *part) error {
+	for _, topic := range p.spec.Copartitioned() {
+		if of := u.changelogs[topic]; of != nil {
+			return fmt.Errorf("topic %s is a changelog of this group (subgraph %s) and cannot be its input", topic, of.spec.Subgraph)
+		}
+	}
+	for _, l := range p.spec.Lookups {
+		if u.changelogs[l.Topic] != nil || u.reads[l.Topic] != nil {
+			return fmt.Errorf("topic %s is looked up, and another subgraph reads or keeps it", l.Topic)
+		}
+	}
+	for _, o := range p.spec.Outputs {
+		if of := u.changelogs[o.Topic]; of != nil {
+			return fmt.Errorf("topic %s is a changelog of this group (subgraph %s): change the store instead of emitting to it", o.Topic, of.spec.Subgraph)
+		}
+	}
+	return nil
+}
+
 // checkFeeders reports repartition topics that are not written to as they say.
-func (p *part) checkFeeders(parts map[string]*part) error {
+func (u *uses) checkFeeders(p *part) error {
 	for _, in := range p.spec.Inputs {
 		if in.Repartition == nil {
 			continue
@@ -180,7 +202,7 @@ func (p *part) checkFeeders(parts map[string]*part) error {
 			return fmt.Errorf("repartition topic %s: nobody writes to it", in.Topic)
 		}
 		for _, name := range in.Repartition.From {
-			from := parts[name]
+			from := u.parts[name]
 			if from == nil || !slices.ContainsFunc(from.spec.Outputs, func(o graph.Output) bool { return o.Topic == in.Topic }) {
 				return fmt.Errorf("repartition topic %s: subgraph %s does not emit to it", in.Topic, name)
 			}
