@@ -142,6 +142,28 @@ func TestTwoPartsCountRightWhateverHappens(t *testing.T) {
 	}
 }
 
+// The observer is told of each subgraph's partitions, and a rebalance that
+// changes nothing interrupts none of them.
+func TestObserverIsToldOfAllParts(t *testing.T) {
+	x := newParted(t, 2, 3, processor.ExactlyOnce)
+	var told []string // on the processor's goroutine, read when it rests
+	n := x.start("p1", processor.WithObserver(processor.Observer{
+		Assigned: func(p []int32) { told = append(told, fmt.Sprint("assigned ", p)) },
+		Running:  func(int32) { told = append(told, "running") },
+		Revoked:  func([]int32) { told = append(told, "revoked") },
+	}))
+	x.send(10)
+	x.check()
+	x.tt.Rebalance("g")
+	x.send(10)
+	x.check()
+	equal(t, "told", strings.Join(told, ", "), "assigned [0 1], assigned [0 1 2], running, running, running, running, running")
+	if err := n.Stop(); err != nil {
+		t.Error(err)
+	}
+	equal(t, "revoked at the end", strings.Count(strings.Join(told, " "), "revoked"), 5)
+}
+
 func TestStatsTellTheSubgraph(t *testing.T) {
 	x := newParted(t, 1, 2, processor.ExactlyOnce)
 	n := x.start("p1")
@@ -279,4 +301,31 @@ func startParts(tt *tester.Tester, name string, parts []processor.Part) *tester.
 		p, err := processor.New(i.Client(), g, processor.WithStorage(i.Storage()))
 		return []reka.Runner{p}, err
 	})
+}
+
+// A version with one more part joins: it alone runs that part, the others are
+// shared.
+func TestPartThatOnlyNewMembersHaveRunsThere(t *testing.T) {
+	x := newParted(t, 2, 2, processor.ExactlyOnce)
+	x.tt.CreateTopic(moreWords.Name(), 3)
+	x.start("p1")
+	x.send(20)
+	more := append(rekeying(2), reading("more", moreWords.Name(), counted))
+	app := startParts(x.tt, "p2", more)
+	x.tt.Advance(10 * time.Second)
+	equal(t, "tasks of the old version", len(x.nodes["p1"].tasks()), 2)
+	tester.Input(x.tt, moreWords).Send("k", "x")
+	x.send(20)
+	x.tt.Advance(time.Second)
+	added := 0
+	for _, r := range tester.Output(x.tt, counted).All() {
+		if r.Key == "x" {
+			added++
+		}
+	}
+	equal(t, "outputs of the added part", added, 1)
+	if err := app.Err(); err != nil {
+		t.Error(err)
+	}
+	equal(t, "counted", fmt.Sprint(x.counts()), fmt.Sprint(x.sent))
 }

@@ -57,7 +57,7 @@ func TestPartitionCountComesFromThoseWhoFeedAPart(t *testing.T) {
 	tt.CreateTopic(moreWords.Name(), 7)
 	tester.Output(tt, counted)
 	between := reading("between", byWord.Name(), everything)
-	between.Graph.Inputs[0].Repartition = &graph.Repartition{From: []string{"one", "two"}}
+	between.Graph.Inputs[0].Repartition = &graph.Repartition{From: []string{"two", "one"}}
 	between.Inputs[0] = func(*processor.Context) error { return nil }
 	last := counting("last", 0, "between")
 	last.Graph.Inputs[0].Topic = everything.Name()
