@@ -20,19 +20,24 @@ type Context struct {
 	context.Context
 
 	rec   *task.Record
-	graph *Graph
-
-	// Local belongs to package stream.
-	Local any
+	part  *part
+	local *any
 
 	keyBuf, valueBuf []byte
 	seen             uint32 // records of the task
 }
 
 // newContext returns the context of a task's records.
-func newContext(g *Graph, r *task.Record) *Context {
-	return &Context{Context: r.Context(), rec: r, graph: g}
+func newContext(p *part, r *task.Record) *Context {
+	return &Context{Context: r.Context(), rec: r, part: p, local: new(any)}
 }
+
+// Record returns what c stands at. It is for Reka's own packages.
+func (c *Context) Record() *task.Record { return c.rec }
+
+// Local returns a place for what belongs to the task, the same for all its
+// records and all copies of the context. It is for Reka's own packages.
+func (c *Context) Local() *any { return c.local }
 
 // With returns a copy of the context for middleware: handles act through it
 // as through the original, and as a context.Context it delegates to parent,
@@ -44,7 +49,7 @@ func (c *Context) With(parent context.Context) *Context {
 }
 
 // Group returns the group's name.
-func (c *Context) Group() string { return c.graph.spec.Group }
+func (c *Context) Group() string { return c.part.spec.Group }
 
 // Topic returns the record's topic; empty in a visitor.
 func (c *Context) Topic() string { return c.rec.Place().Topic }

@@ -22,10 +22,12 @@ func (f edgeFunc) declare(d *declaration) error { return f(d) }
 // handler processes the record that a context stands at.
 type handler func(*Context) error
 
-// declaration is a graph being built.
+// declaration is a part being built.
 type declaration struct {
 	graph    graph.Graph
 	inputs   []handler
+	decodes  []func([]byte) error // by index of inputs
+	joins    []handler
 	loop     handler // of the loop, which comes last
 	visitors []handler
 	slots    map[any]int // of handles
@@ -75,6 +77,10 @@ func (d *declaration) complete() error {
 	return nil
 }
 
+func newDeclaration(g graph.Graph) *declaration {
+	return &declaration{graph: g, slots: map[any]int{}, seen: map[any]bool{}, policies: map[Phase]bool{}}
+}
+
 // once refuses a handle that is declared twice.
 func (d *declaration) once(handle any, what string) error {
 	if d.seen[handle] {
@@ -95,28 +101,23 @@ func (d *declaration) output(topic string) int {
 	return len(d.graph.Outputs) - 1
 }
 
-// binding remembers the slot of a handle in the graph that it met last. A
-// handle may be used in any number of graphs at once.
+// binding remembers where the part that the handle met last has it. A handle
+// may be used in any number of parts and graphs at once.
 type binding struct {
 	last atomic.Pointer[bound]
 }
 
-type bound struct {
-	graph *Graph
-	slot  int
-}
-
-// slot returns the handle's slot in the graph of ctx. If the graph does not
-// declare it the record fails.
+// slot returns the handle's slot in the part of ctx. If that does not declare
+// it the record fails.
 func (b *binding) slot(ctx *Context, handle any, what string) (int, bool) {
-	if l := b.last.Load(); l != nil && l.graph == ctx.graph {
+	if l := b.last.Load(); l != nil && l.part == ctx.part {
 		return l.slot, true
 	}
-	slot, ok := ctx.graph.slots[handle]
-	if !ok {
-		ctx.rec.Stick(&UndeclaredError{Handle: what, Group: ctx.graph.spec.Group})
+	found := ctx.part.slots[handle]
+	if found == nil {
+		ctx.rec.Stick(&UndeclaredError{Handle: what, Group: ctx.part.spec.Group})
 		return 0, false
 	}
-	b.last.Store(&bound{graph: ctx.graph, slot: slot})
-	return slot, true
+	b.last.Store(found)
+	return found.slot, true
 }

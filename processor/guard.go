@@ -35,7 +35,7 @@ func (s *session) keepGuard() {
 	if s.txn == nil || s.guard.timer != nil || s.guard.busy || s.stopping || !s.waits() {
 		return
 	}
-	s.guard.timer = s.env.Clock.AfterFunc(guardInterval, func() { s.box.Put(message{kind: msgGuard}) })
+	s.guard.timer = s.clock.AfterFunc(guardInterval, func() { s.box.Put(message{kind: msgGuard}) })
 }
 
 // waits reports whether some partition is not running yet.
@@ -59,9 +59,9 @@ func (s *session) guardLook() {
 		if sl.running || sl.closing || sl.task == nil {
 			continue
 		}
-		for _, st := range s.p.graph.spec.Stores {
+		for _, st := range sl.of.spec.Stores {
 			if st.Changelog != "" {
-				changelogs = append(changelogs, kafka.TopicPartition{Topic: st.Changelog, Partition: sl.partition})
+				changelogs = append(changelogs, kafka.TopicPartition{Topic: st.Changelog, Partition: sl.id.Partition})
 			}
 		}
 	}
@@ -79,14 +79,14 @@ func (s *session) guarded(err error) {
 	}
 	s.guard.failed = true
 	s.p.log.Warn("cannot tell who has transactions open; what a process that is gone left open ends with its transaction timeout",
-		zap.String("group", s.p.graph.spec.Group), zap.Duration("timeout", s.p.cfg.transaction), zap.Error(err))
+		zap.String("group", s.p.graph.group), zap.Duration("timeout", s.p.cfg.transaction), zap.Error(err))
 }
 
 // fenceBlockers fences the processes of this group that are gone and have
 // something open: offsets of the group, or rows in changelogs.
 func (s *session) fenceBlockers(ctx context.Context, changelogs []kafka.TopicPartition) error {
 	admin := s.p.client.Driver().Admin()
-	found, err := admin.GroupWriters(ctx, s.p.graph.spec.Group)
+	found, err := admin.GroupWriters(ctx, s.p.graph.group)
 	if len(changelogs) > 0 {
 		in, err2 := admin.Writers(ctx, changelogs...)
 		err = errors.Join(err, err2)
@@ -108,7 +108,7 @@ func (s *session) fenceBlockers(ctx context.Context, changelogs []kafka.TopicPar
 // group, or nothing. Only ids that cannot be another group's count: no
 // process id of ours has a hyphen.
 func (s *session) processOf(id string) string {
-	process, ok := strings.CutPrefix(id, s.p.graph.spec.Group+"-")
+	process, ok := strings.CutPrefix(id, s.p.graph.group+"-")
 	process, lane := strings.CutSuffix(process, "-0")
 	if !ok || !lane || strings.Contains(process, "-") {
 		return ""

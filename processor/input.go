@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/codec"
@@ -33,6 +34,13 @@ func FromLatest() InputOption { return inputOption(func(in *graph.Input) { in.La
 // they fail in the decode phase.
 func WallTime() InputOption { return inputOption(func(in *graph.Input) { in.WallTime = true }) }
 
+// MaxFuture refuses records whose timestamp is more than d ahead of the clock:
+// they are counted and passed over, and say nothing about time. Default: none
+// are refused.
+func MaxFuture(d time.Duration) InputOption {
+	return inputOption(func(in *graph.Input) { in.MaxFuture = max(1, d.Milliseconds()) })
+}
+
 // Input runs fn for each record of a topic, one after the other for each
 // partition, on the goroutine of the task that owns the partition. All inputs
 // and joined tables of a graph must have the same number of partitions.
@@ -56,6 +64,7 @@ func Input[T any](t reka.Topic[T], fn func(*Context, T) error, opts ...InputOpti
 		}
 		d.graph.Inputs = append(d.graph.Inputs, in)
 		d.inputs = append(d.inputs, decoding(t.Codec(), fn))
+		d.decodes = append(d.decodes, func(b []byte) error { _, err := t.Codec().Decode(b); return err })
 		return nil
 	})
 }

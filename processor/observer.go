@@ -2,7 +2,9 @@ package processor
 
 // Observer is told what happens to a processor. Each function may be nil.
 // They are called one after the other, in order, on the processor's own
-// goroutine: they must return soon, and must not wait for the processor.
+// goroutine: they must return soon, and must not wait for the processor. In a
+// graph of several subgraphs they are told of the partitions of each, one
+// subgraph after the other: the same number may come several times.
 type Observer struct {
 	// State is called with each new state.
 	State func(Status)

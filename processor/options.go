@@ -28,6 +28,7 @@ type config struct {
 	heartbeat time.Duration
 	rebalance time.Duration
 	stop      time.Duration
+	idle      time.Duration
 
 	guarantee   Guarantee
 	transaction time.Duration
@@ -120,6 +121,13 @@ func WithRebalanceTimeout(d time.Duration) Option {
 // WithStopTimeout bounds the draining after Run's context has ended. Leaving
 // the group may take a second more. Default 30 s.
 func WithStopTimeout(d time.Duration) Option { return optionFunc(func(c *config) { c.stop = d }) }
+
+// WithIdleTime lets stream time follow the wall clock in a partition that has
+// had no data for d: it moves to where it was when the last record came, plus
+// the time since then, less d. It needs the brokers to say that nothing is
+// left to be read, so one that cannot be reached stops it. Records that this
+// makes late are counted apart. Default: off; time moves with data only.
+func WithIdleTime(d time.Duration) Option { return optionFunc(func(c *config) { c.idle = d }) }
 
 // WithDynamicMembership makes the member a new one at every start. Default:
 // it keeps the identity of its state directory, so that a restart within the
@@ -234,6 +242,8 @@ func (c *config) validate(stateful bool) error {
 		return fmt.Errorf("WithRebalanceTimeout: %v is less than the session timeout %v (WithSessionTimeout)", c.rebalance, c.session)
 	case c.stay && c.dynamic:
 		return errors.New("WithKeptMembership and WithDynamicMembership: a membership that the next start does not have cannot be kept for it")
+	case c.idle < 0:
+		return fmt.Errorf("WithIdleTime: %v", c.idle)
 	case c.replicas < 0:
 		return fmt.Errorf("WithReplication: %d", c.replicas)
 	case c.guarantee < ExactlyOnce || c.guarantee > WithoutTransactions:

@@ -20,8 +20,8 @@ import (
 // makes everything that tasks need. The member joins when the lookups are
 // loaded.
 func (s *session) prepare(ctx context.Context) error {
-	p, g := s.p, &s.p.graph.spec
-	process, err := s.openStore()
+	p := s.p
+	err := s.openStore()
 	if err != nil {
 		return err
 	}
@@ -39,52 +39,22 @@ func (s *session) prepare(ctx context.Context) error {
 	if s.producer, err = driver.NewProducer(kafka.ProducerConfig{}); err != nil {
 		return err
 	}
-	s.disk, s.errands = task.NewWorker(driver.Work()), task.NewWorker(driver.Work())
+	s.disk, s.errands = task.NewWorker(s.work), task.NewWorker(s.work)
 	if p.cfg.guarantee != WithoutTransactions {
-		if err := s.openTransactor(ctx, process); err != nil {
+		if err := s.openTransactor(ctx); err != nil {
 			return err
 		}
 	}
 	s.lane = task.NewLane(task.LaneEnv{
-		Clock: driver.Clock(), Work: driver.Work(), Log: p.log, Producer: s.producer,
-		Transactor: s.txn, Group: g.Group, ProcessID: process, Timeout: p.cfg.transaction,
+		Clock: s.clock, Work: s.work, Log: p.log, Producer: s.producer,
+		Transactor: s.txn, Group: p.graph.group, ProcessID: s.process, Timeout: p.cfg.transaction,
 	})
-	s.env = &task.Env{
-		Graph: g, Clock: driver.Clock(), Work: driver.Work(), Log: p.log,
-		Fetcher: s.fetcher, Restorer: s.restorer, Producer: s.producer, Place: p.client.Partitioner(),
-		Store: s.store, Lane: s.lane, Disk: s.disk, Fingerprint: g.Fingerprint(),
-		Epochs:  replica.NewEpochs(driver),
-		Outputs: s.spec.targets(g),
-		Event:   func(e task.Event) { s.box.Put(message{kind: msgEvent, event: e}) },
-		Purge:   s.purge,
-		Settings: task.Settings{
-			CommitInterval: p.cfg.commit, EpochBytes: p.cfg.tuning.EpochBytes, RecordBytes: p.cfg.tuning.RecordBytes, Unfinished: p.cfg.tuning.Unfinished,
-			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge, ProcessID: process,
-			HoldOutputs: p.cfg.guarantee == ExactlyOnce,
-		},
-	}
-	part := &p.graph.part
-	s.env.Holds, s.env.Before, s.env.After, s.env.Wall, s.env.Counters, s.env.Decodes, s.env.Begin = part.Holds, part.Before, part.After, part.Wall, part.Counters, part.Decodes, part.Begin
-	s.env.Attach = func(r *task.Record) { r.Attached = newContext(p.graph, r) }
-	for _, h := range part.Joins {
-		if h == nil {
-			s.env.Joins = append(s.env.Joins, nil)
-			continue
-		}
-		s.env.Joins = append(s.env.Joins, p.handler(h, nil))
-	}
-	var where *placement
-	if g.Stateful() {
-		where = &placement{place: p.client.Partitioner(), partitions: s.spec.partitions, log: p.log}
-	}
-	for _, h := range p.graph.inputs {
-		s.env.Inputs = append(s.env.Inputs, p.handler(h, where))
-	}
-	for _, h := range p.graph.visitors {
-		s.env.Visitors = append(s.env.Visitors, p.handler(h, nil))
+	s.epochs = replica.NewEpochs(driver)
+	for _, part := range p.graph.parts {
+		s.subgraphs = append(s.subgraphs, s.newSubgraph(part))
 	}
 	if !p.cfg.dynamic && s.store != nil {
-		s.instance = process
+		s.instance = s.process
 	}
 	if s.member, err = driver.NewMember(s.memberConfig(s.instance)); err != nil {
 		return err
@@ -92,45 +62,23 @@ func (s *session) prepare(ctx context.Context) error {
 	return s.startMirrors()
 }
 
-// handler makes what a task calls of a callback: middleware around it, and
-// the context that handles act through. where, if not nil, looks at some of
-// the records.
-func (p *Processor) handler(h handler, where *placement) task.Handler {
-	for i := len(p.cfg.middleware) - 1; i >= 0; i-- {
-		m, next := p.cfg.middleware[i], h
-		h = func(ctx *Context) error { return m(ctx, next) }
-	}
-	return func(r *task.Record) error {
-		ctx, ok := r.Attached.(*Context)
-		if !ok {
-			ctx = newContext(p.graph, r)
-			r.Attached = ctx
-		}
-		if where != nil && ctx.seen&lookEvery == 0 {
-			where.look(r)
-		}
-		ctx.seen++
-		return h(ctx)
-	}
-}
-
-// openStore opens the store, if the graph keeps anything, and returns the
+// openStore opens the store, if the graph keeps anything, and finds the
 // process id.
-func (s *session) openStore() (process string, err error) {
+func (s *session) openStore() (err error) {
 	var id [12]byte
 	if _, err := rand.Read(id[:]); err != nil {
-		return "", fmt.Errorf("process id: %w", err)
+		return fmt.Errorf("process id: %w", err)
 	}
-	process = hex.EncodeToString(id[:])
+	s.process = hex.EncodeToString(id[:])
 	if s.p.cfg.storage == nil {
-		return process, nil
+		return nil
 	}
 	if s.store, err = s.p.cfg.storage.Open(); err != nil {
-		return "", err
+		return err
 	}
-	process = s.store.ProcessID()
-	s.release, err = claimGroup(s.p.graph.spec.Group, process)
-	return process, err
+	s.process = s.store.ProcessID()
+	s.release, err = claimGroup(s.p.graph.group, s.process)
+	return err
 }
 
 // running are the groups that this process runs, by state.
@@ -155,34 +103,31 @@ func claimGroup(group, process string) (release func(), err error) {
 	}, nil
 }
 
-// startMirrors runs the copies of looked up tables. Without any the member
+// startMirrors runs the copies of looked up tables, one for each table,
+// whatever the number of subgraphs that look it up. Without any the member
 // joins at once.
 func (s *session) startMirrors() error {
-	p := s.p
-	for _, l := range p.graph.spec.Lookups {
-		var loaded sync.Once
-		m, err := replica.NewMirror(replica.MirrorConfig{
-			Client: p.client, Topic: l.Topic, Store: p.cfg.storage,
-			StoreName:  p.graph.spec.Group + "/lookup:" + l.Topic,
-			CacheBytes: p.cfg.tuning.CacheBytes, FlushBytes: p.cfg.tuning.FlushBytes, FlushAge: p.cfg.tuning.FlushAge,
-			OnState: func(state replica.MirrorState) {
-				if state == replica.MirrorReady {
-					loaded.Do(func() { s.box.Put(message{kind: msgLoaded}) })
+	of := map[string]*replica.Mirror{}
+	var topics []string
+	for _, sg := range s.subgraphs {
+		for _, l := range sg.spec.Lookups {
+			if of[l.Topic] == nil {
+				m, err := s.newMirror(l.Topic)
+				if err != nil {
+					return err
 				}
-			},
-		})
-		if err != nil {
-			return err
+				of[l.Topic] = m
+				s.mirrors, topics = append(s.mirrors, m), append(topics, l.Topic)
+			}
+			sg.env.Lookups = append(sg.env.Lookups, of[l.Topic])
 		}
-		s.mirrors = append(s.mirrors, m)
 	}
-	s.env.Lookups = s.mirrors
 	for i, m := range s.mirrors {
 		s.helpers++
-		work.Go(s.env.Work, func() { // ends with s.ctx; giveBack waits
+		work.Go(s.work, func() { // ends with s.ctx; giveBack waits
 			defer s.ended.Put(struct{}{})
 			if err := m.Run(s.ctx); err != nil {
-				s.box.Put(message{kind: msgFailed, err: fmt.Errorf("lookup %s: %w", p.graph.spec.Lookups[i].Topic, err)})
+				s.box.Put(message{kind: msgFailed, err: fmt.Errorf("lookup %s: %w", topics[i], err)})
 			}
 		})
 	}
@@ -192,12 +137,35 @@ func (s *session) startMirrors() error {
 	return nil
 }
 
-// purge deletes committed records of the loop topic, on the errand goroutine.
+func (s *session) newMirror(topic string) (*replica.Mirror, error) {
+	var loaded sync.Once
+	t := &s.p.cfg.tuning
+	return replica.NewMirror(replica.MirrorConfig{
+		Client: s.p.client, Topic: topic, Store: s.p.cfg.storage,
+		StoreName:  s.p.graph.group + "/lookup:" + topic,
+		CacheBytes: t.CacheBytes, FlushBytes: t.FlushBytes, FlushAge: t.FlushAge,
+		OnState: func(state replica.MirrorState) {
+			if state == replica.MirrorReady {
+				loaded.Do(func() { s.box.Put(message{kind: msgLoaded}) })
+			}
+		},
+	})
+}
+
+// purge deletes committed records of the loop or of a repartition topic, on
+// the errand goroutine.
 func (s *session) purge(tp kafka.TopicPartition, before int64) {
 	s.errands.Do(func() {
 		err := s.p.client.Driver().Admin().DeleteRecords(s.ctx, map[kafka.TopicPartition]int64{tp: before})
 		if err != nil && s.ctx.Err() == nil && !errors.Is(err, kafka.ErrClosed) {
-			s.p.log.Warn("purging the loop topic failed", zap.String("partition", tp.String()), zap.Error(err))
+			s.p.log.Warn("deleting committed records failed", zap.String("partition", tp.String()), zap.Error(err))
 		}
+	})
+}
+
+// ends asks for the ends of inputs, on the errand goroutine.
+func (s *session) ends(parts []kafka.TopicPartition, answer func(map[kafka.TopicPartition]int64, error)) {
+	s.errands.Do(func() {
+		answer(s.p.client.Driver().Admin().Offsets(s.ctx, kafka.LastStable, parts...))
 	})
 }

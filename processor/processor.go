@@ -31,18 +31,18 @@ type Processor struct {
 
 // New returns a processor. It validates and does not dial.
 func New(c *kafka.Client, g *Graph, opts ...Option) (*Processor, error) {
-	if c == nil || g == nil || len(g.inputs) == 0 {
+	if c == nil || g == nil || len(g.parts) == 0 {
 		return nil, errors.New("processor: New needs a client and a graph")
 	}
 	p := &Processor{client: c, graph: g, cfg: defaultConfig(), changed: make(chan struct{})}
 	for _, o := range opts {
 		if o == nil {
-			return nil, fmt.Errorf("processor %s: a nil option", g.spec.Group)
+			return nil, fmt.Errorf("processor %s: a nil option", g.group)
 		}
 		o.apply(&p.cfg)
 	}
-	if err := p.cfg.validate(g.spec.Stateful()); err != nil {
-		return nil, placed(g.spec.Group, err)
+	if err := p.cfg.validate(g.stateful()); err != nil {
+		return nil, placed(g.group, err)
 	}
 	p.log = p.cfg.log
 	if p.log == nil {
@@ -70,7 +70,7 @@ func (p *Processor) Run(ctx context.Context) error {
 
 	done := make(chan error, 1)
 	work.Go(p.client.Driver().Work(), func() { done <- s.run(ctx) }) // waited for here
-	err := placed(p.graph.spec.Group, <-done)
+	err := placed(p.graph.group, <-done)
 
 	p.mu.Lock()
 	p.err = err
@@ -135,25 +135,36 @@ func (p *Processor) Stats() Stats {
 	p.mu.Lock()
 	s, status := p.session, p.status
 	p.mu.Unlock()
-	out := Stats{Group: p.graph.spec.Group, Status: status}
+	out := Stats{Group: p.graph.group, Status: status}
 	if s == nil {
 		return out
 	}
 	for _, t := range s.snapshot() {
-		out.Partitions = append(out.Partitions, newPartitionStats(t.Stats()))
+		out.Partitions = append(out.Partitions, newPartitionStats(t.of, t.task.Stats()))
 	}
 	return out
 }
 
-// visit runs a visitor over the tasks that there are.
-func (p *Processor) visit(ctx context.Context, visitor int, arg any) (int64, error) {
+// visitCall is a visitor, by its index in its part, and what it is run with.
+type visitCall struct {
+	visitor int
+	arg     any
+}
+
+// visit runs a visitor of a part over the tasks that there are.
+func (p *Processor) visit(ctx context.Context, of *part, call *visitCall) (int64, error) {
 	p.mu.Lock()
 	s := p.session
 	p.mu.Unlock()
 	if s == nil {
-		return 0, placed(p.graph.spec.Group, ErrStopped)
+		return 0, placed(p.graph.group, ErrStopped)
 	}
-	tasks := s.snapshot()
+	var tasks []*task.Task
+	for _, t := range s.snapshot() {
+		if t.of == of {
+			tasks = append(tasks, t.task)
+		}
+	}
 	if len(tasks) == 0 {
 		return 0, nil
 	}
@@ -162,13 +173,13 @@ func (p *Processor) visit(ctx context.Context, visitor int, arg any) (int64, err
 		err error
 	}
 	done := make(chan result, 1) // one answer, which may come after ctx ended
-	v := task.NewVisit(visitor, arg, tasks, func(n int64, err error) { done <- result{n, err} })
+	v := task.NewVisit(call.visitor, call.arg, tasks, func(n int64, err error) { done <- result{n, err} })
 	for _, t := range tasks {
 		t.Visit(v)
 	}
 	select {
 	case r := <-done:
-		return r.n, placed(p.graph.spec.Group, r.err)
+		return r.n, placed(p.graph.group, r.err)
 	case <-ctx.Done():
 		return v.Cancel(), ctx.Err()
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -22,11 +21,15 @@ import (
 // that happens reaches it as a message.
 type session struct {
 	p      *Processor
+	clock  kafka.Clock
+	work   work.Counter
+	print  uint64 // fingerprint of the graph
 	spec   topology
 	box    *work.Mailbox[message]
 	ctx    context.Context // of everything that the session starts; ends when it gives up
 	cancel context.CancelFunc
 
+	process  string // its id
 	store    storage.Store
 	release  func() // of the claim on group and state
 	mirrors  []*replica.Mirror
@@ -41,10 +44,12 @@ type session struct {
 	disk     *task.Worker
 	errands  *task.Worker
 	ended    *work.Mailbox[struct{}] // one of the helpers, which are mirrors and takeovers
-	env      *task.Env
+	epochs   *replica.Epochs
+
+	subgraphs []*subgraph // in order of the graph's parts
 
 	// Owned by the goroutine.
-	slots     map[int32]*slot
+	slots     map[assign.Task]*slot
 	assigned  bool // is a member with an assignment
 	stopping  bool
 	failure   error
@@ -66,26 +71,15 @@ type session struct {
 	mu     sync.Mutex
 	share  assign.ShareData // guarded by mu; of the last adopted assignment
 	claims []assign.Task    // guarded by mu; what the next join claims
-	tasks  []*task.Task     // guarded by mu; running or restoring
+	tasks  []liveTask       // guarded by mu; running or restoring
 	nonce  uint64           // guarded by mu
 	asked  bool             // guarded by mu; a join is or was on its way
-}
-
-// slot is one partition that this member has, gets, or gives up.
-type slot struct {
-	partition int32
-	task      *task.Task // nil while it is being taken over
-	running   bool
-	closing   bool
-	written   bool
-	since     time.Time // of closing
-	wanted    bool      // closing, and assigned again meanwhile
-	takeover  *takeover // as long as there is no task
 }
 
 type message struct {
 	kind   messageKind
 	event  task.Event
+	of     *subgraph // whose task tells the event
 	assign kafka.Assignment
 	starts []taken
 	topics map[string]kafka.Topic
@@ -114,10 +108,11 @@ const (
 
 func newSession(p *Processor) *session {
 	ctx, cancel := context.WithCancel(context.Background())
+	driver := p.client.Driver()
 	return &session{
-		p: p, ctx: ctx, cancel: cancel, box: work.NewMailbox[message](p.client.Driver().Work()),
-		ended: work.NewMailbox[struct{}](p.client.Driver().Work()),
-		slots: map[int32]*slot{}, release: func() {},
+		p: p, clock: driver.Clock(), work: driver.Work(), print: p.graph.fingerprint(),
+		ctx: ctx, cancel: cancel, box: work.NewMailbox[message](driver.Work()), ended: work.NewMailbox[struct{}](driver.Work()),
+		slots: map[assign.Task]*slot{}, release: func() {},
 	}
 }
 
@@ -179,7 +174,7 @@ func (s *session) handle(m *message) {
 	case msgTaken:
 		s.begin(m.starts)
 	case msgEvent:
-		s.taskEvent(m.event)
+		s.taskEvent(m.of, m.event)
 	case msgTimeout:
 		s.timedOut = true
 	case msgOverdue:
@@ -207,7 +202,7 @@ func (s *session) stop() {
 	}
 	s.stopping = true
 	s.p.setStatus(Stopping)
-	s.stopTimer = s.p.client.Driver().Clock().AfterFunc(s.p.cfg.stop, func() { s.box.Put(message{kind: msgTimeout}) })
+	s.stopTimer = s.clock.AfterFunc(s.p.cfg.stop, func() { s.box.Put(message{kind: msgTimeout}) })
 	for _, sl := range s.slots {
 		s.close(sl, false)
 	}
@@ -225,19 +220,19 @@ func (s *session) close(sl *slot, drop bool) {
 	sl.wanted = false
 	if sl.task == nil {
 		sl.takeover.giveUp()
-		delete(s.slots, sl.partition)
+		delete(s.slots, sl.id)
 		s.released = true
 		return
 	}
 	if !sl.closing {
-		sl.closing, sl.since = true, s.env.Clock.Now()
+		sl.closing, sl.since = true, s.clock.Now()
 	}
 	sl.task.Close(drop)
 }
 
 // taskEvent follows a task's own account of itself.
-func (s *session) taskEvent(e task.Event) {
-	sl := s.slots[e.Task.Partition()]
+func (s *session) taskEvent(of *subgraph, e task.Event) {
+	sl := s.slots[assign.Task{Subgraph: of.spec.Subgraph, Partition: e.Task.Partition()}]
 	if sl == nil || sl.task != e.Task {
 		if e.Kind == task.Failed {
 			s.p.log.Warn("a task that was given up failed", zap.Error(e.Err))
@@ -248,17 +243,16 @@ func (s *session) taskEvent(e task.Event) {
 	case task.Running:
 		sl.running = true
 		if f := s.p.cfg.observer.Running; f != nil && !sl.closing {
-			f(sl.partition)
+			f(sl.id.Partition)
 		}
 	case task.Failed:
 		if s.isGone(e.Err) {
 			s.failGone(e.Err)
 			return
 		}
-		s.fail(e.Err)
+		s.fail(sl.placed(e.Err))
 	case task.Disowned:
-		s.p.log.Warn("a partition had another owner meanwhile; it is taken over anew",
-			zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
+		s.p.log.Warn("a partition had another owner meanwhile; it is taken over anew", sl.fields()...)
 		wanted := !sl.closing || sl.wanted
 		s.close(sl, true)
 		sl.wanted = wanted
@@ -266,13 +260,13 @@ func (s *session) taskEvent(e task.Event) {
 		sl.written, s.released = true, true
 		s.maybeRejoin()
 	case task.Closed:
-		delete(s.slots, sl.partition)
+		delete(s.slots, sl.id)
 		if f := s.p.cfg.observer.Revoked; f != nil {
-			f([]int32{sl.partition})
+			f([]int32{sl.id.Partition})
 		}
 		s.maybeRejoin()
 		if sl.wanted && !s.stopping {
-			s.take([]int32{sl.partition})
+			s.take([]assign.Task{sl.id})
 		}
 	}
 }
@@ -281,17 +275,21 @@ func (s *session) taskEvent(e task.Event) {
 func (s *session) publish() {
 	s.mu.Lock()
 	s.claims, s.tasks = s.claims[:0:0], s.tasks[:0:0]
+	var live []*slot
 	ready := s.assigned
 	for _, sl := range s.slots {
 		if !sl.written {
-			s.claims = append(s.claims, assign.Task{Subgraph: subgraph, Partition: sl.partition})
+			s.claims = append(s.claims, sl.id)
 		}
 		if sl.task != nil && !sl.closing {
-			s.tasks = append(s.tasks, sl.task)
+			live = append(live, sl)
 		}
 		ready = ready && (sl.running || sl.closing && !sl.wanted)
 	}
-	slices.SortFunc(s.tasks, func(a, b *task.Task) int { return int(a.Partition() - b.Partition()) })
+	slices.SortFunc(live, func(a, b *slot) int { return s.compareTasks(a.id, b.id) })
+	for _, sl := range live {
+		s.tasks = append(s.tasks, liveTask{sl.of.part, sl.task})
+	}
 	s.mu.Unlock()
 	switch {
 	case s.stopping:
@@ -305,126 +303,8 @@ func (s *session) publish() {
 }
 
 // snapshot returns the tasks that there are. Any goroutine may call it.
-func (s *session) snapshot() []*task.Task {
+func (s *session) snapshot() []liveTask {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.tasks)
-}
-
-// Bounds of what leaving the group may take after all is written, or after the
-// stop timeout or before the first assignment, when it is most likely the
-// brokers that do not answer.
-const (
-	leaveTimeout     = 5 * time.Second
-	lateLeaveTimeout = time.Second
-)
-
-// giveBack ends everything that prepare and the loop have started, in the
-// order in which it depends on each other.
-func (s *session) giveBack() {
-	for _, t := range []kafka.Timer{s.stopTimer, s.gather, s.overdue, s.awaiting, s.watch.timer, s.guard.timer} {
-		if t != nil {
-			t.Stop()
-		}
-	}
-	stuck := s.abandon()
-	s.cancel()
-	if s.lane != nil {
-		s.lane.Close()
-	}
-	s.closeConnections()
-	for _, sl := range stuck {
-		s.awaitStuck(sl)
-	}
-	for _, w := range []*task.Worker{s.disk, s.errands} {
-		if w != nil {
-			w.Close()
-		}
-	}
-	for s.helpers > 0 {
-		ended, _ := s.ended.Take()
-		s.helpers -= len(ended)
-	}
-	s.box.Close()
-	if s.store != nil {
-		s.closeQuietly("store", s.store.Close)
-	}
-	s.release()
-}
-
-// abandon drops the tasks that were not drained in time, and returns them.
-func (s *session) abandon() (stuck []*slot) {
-	if !s.timedOut {
-		return nil
-	}
-	for _, sl := range s.slots {
-		if sl.task != nil {
-			sl.task.Close(true)
-			stuck = append(stuck, sl)
-		}
-	}
-	return stuck
-}
-
-// closeConnections leaves the group and ends everything that talks to
-// brokers.
-func (s *session) closeConnections() {
-	if s.member != nil {
-		s.mu.Lock()
-		known := s.asked
-		s.mu.Unlock()
-		if known && !s.p.cfg.stay {
-			s.leave()
-		}
-		s.closeQuietly("member", s.member.Close)
-	}
-	for _, f := range []kafka.Fetcher{s.fetcher, s.restorer} {
-		if f != nil {
-			s.closeQuietly("fetcher", f.Close)
-		}
-	}
-	if s.producer != nil {
-		s.closeQuietly("producer", s.producer.Close)
-	}
-	if s.txn != nil {
-		s.closeQuietly("transactor", s.txn.Close)
-	}
-}
-
-// leave leaves the group, so that others need not wait for the session's end.
-func (s *session) leave() {
-	patience := leaveTimeout
-	if s.timedOut || !s.joined {
-		patience = lateLeaveTimeout
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	late := s.p.client.Driver().Clock().AfterFunc(patience, cancel)
-	defer late.Stop()
-	if err := s.member.Leave(ctx); err != nil && !errors.Is(err, kafka.ErrClosed) {
-		s.p.log.Warn("leaving the group failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
-	}
-}
-
-// awaitStuck gives a task that did not end in time a last moment: everything
-// that it could wait for has ended, so only a callback can hold it.
-func (s *session) awaitStuck(sl *slot) {
-	for range 100 {
-		select {
-		case <-sl.task.Done():
-			return
-		default:
-		}
-		if err := s.p.client.Driver().Clock().Sleep(context.Background(), 10*time.Millisecond); err != nil {
-			return // the driver has ended, and time with it
-		}
-	}
-	s.p.log.Error("a callback does not return; its goroutine is left behind",
-		zap.String("group", s.p.graph.spec.Group), zap.Int32("partition", sl.partition))
-}
-
-func (s *session) closeQuietly(what string, f func() error) {
-	if err := f(); err != nil && !errors.Is(err, kafka.ErrClosed) {
-		s.p.log.Warn("closing the "+what+" failed", zap.String("group", s.p.graph.spec.Group), zap.Error(err))
-	}
 }

@@ -3,6 +3,7 @@ package processor
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/codec"
@@ -36,11 +37,11 @@ func (s *State[T]) declare(d *declaration) error {
 	if want := reka.TableTopic(d.graph.Group); s.table.Name() != want {
 		return fmt.Errorf("group table is topic %s, want %s: declare it with GroupTable", s.table.Name(), want)
 	}
-	if len(d.graph.Stores) > 0 {
+	if slices.ContainsFunc(d.graph.Stores, func(s graph.Store) bool { return s.Name == tableStore }) {
 		return fmt.Errorf("group table %s is declared twice", s.table.Name())
 	}
+	d.slots[s] = len(d.graph.Stores)
 	d.graph.Stores = append(d.graph.Stores, graph.Store{Name: tableStore, Changelog: s.table.Name()})
-	d.slots[s] = 0
 	return nil
 }
 

@@ -10,12 +10,13 @@ import (
 type Stats struct {
 	Group      string
 	Status     Status
-	Partitions []PartitionStats // that this instance has, in order
+	Partitions []PartitionStats // that this instance has, in order of subgraph and partition
 }
 
 // PartitionStats is a snapshot of one partition, at most a few milliseconds
 // old. Counters begin when the partition is assigned.
 type PartitionStats struct {
+	Subgraph  string // "main" in a graph of NewGraph
 	Partition int32
 	State     string // restoring, running, closing, closed
 	Inputs    []InputStats
@@ -28,10 +29,15 @@ type PartitionStats struct {
 	DeadLetters int64
 	Retries     int64
 	Visited     int64 // keys that visitors saw
+	Future      int64 // refused because of their timestamps (MaxFuture)
 	Unfinished  int   // records deferred, or held back behind one of their key
 	Commits     int64
 	LastCommit  time.Time
 	StreamTime  time.Time // highest timestamp seen; zero before the first record
+
+	// Counters are what operations of package stream count, by operation and
+	// what it is: late records, for one.
+	Counters map[string]int64
 
 	// The restore of the partition's stores and joined tables, all of them
 	// together: what was read, how many offsets are left, and how long that
@@ -54,11 +60,17 @@ type InputStats struct {
 	Lag      int64 // records between Position and the end as last seen; -1: unknown
 }
 
-func newPartitionStats(s task.Stats) PartitionStats {
+func newPartitionStats(of *part, s task.Stats) PartitionStats {
 	out := PartitionStats{
-		Partition: s.Partition, State: s.State,
+		Subgraph: of.spec.Subgraph, Partition: s.Partition, State: s.State,
 		Records: s.Records, Bytes: s.Bytes, Skipped: s.Skipped, NullValues: s.NullValues, NullKeys: s.NullKeys,
-		DeadLetters: s.DeadLetters, Retries: s.Retries, Visited: s.Visited, Unfinished: s.Unfinished, Commits: s.Epochs, LastCommit: s.LastCommit,
+		DeadLetters: s.DeadLetters, Retries: s.Retries, Visited: s.Visited, Future: s.Future, Unfinished: s.Unfinished, Commits: s.Epochs, LastCommit: s.LastCommit,
+	}
+	if len(s.Counters) > 0 {
+		out.Counters = make(map[string]int64, len(s.Counters))
+		for i, n := range s.Counters {
+			out.Counters[of.counters[i]] = n
+		}
 	}
 	if s.StreamTime >= 0 {
 		out.StreamTime = time.UnixMilli(s.StreamTime)

@@ -9,6 +9,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/rekastream/reka/internal/assign"
+	"github.com/rekastream/reka/internal/graph"
 	"github.com/rekastream/reka/internal/replica"
 	"github.com/rekastream/reka/internal/task"
 	"github.com/rekastream/reka/internal/work"
@@ -28,9 +30,10 @@ import (
 // refused after 3, and its rows are below the ends taken in 4. Without
 // transactions there is nothing to fence, and nothing pending.
 
-// takeover is the work for partitions that came together. It is given up
-// when one of them is taken away.
+// takeover is the work for partitions of one subgraph that came together. It
+// is given up when one of them is taken away.
 type takeover struct {
+	of     *subgraph
 	ctx    context.Context
 	cancel context.CancelFunc
 	claim  *task.Claim
@@ -48,24 +51,36 @@ type taken struct {
 	start task.Start
 }
 
-// take begins to take partitions over. One goroutine for all of them; it ends
-// with its result, or when the session or one of the slots gives up.
-func (s *session) take(partitions []int32) {
-	if len(partitions) == 0 {
-		return
+// take begins to take tasks over, those of each subgraph together.
+func (s *session) take(tasks []assign.Task) {
+	for _, sg := range s.subgraphs {
+		var own []assign.Task
+		for _, t := range tasks {
+			if t.Subgraph == sg.spec.Subgraph {
+				own = append(own, t)
+			}
+		}
+		if len(own) > 0 {
+			s.takeOf(sg, own)
+		}
 	}
-	t := &takeover{}
+}
+
+// takeOf takes tasks of one subgraph over. One goroutine for all of them; it
+// ends with its result, or when the session or one of the slots gives up.
+func (s *session) takeOf(sg *subgraph, tasks []assign.Task) {
+	t := &takeover{of: sg}
 	t.ctx, t.cancel = context.WithCancel(s.ctx)
-	t.claim = task.NewClaim(t.ctx, s.env.Work)
-	slots := make([]*slot, 0, len(partitions))
-	for _, p := range partitions {
-		sl := &slot{partition: p, takeover: t}
-		s.slots[p] = sl
+	t.claim = task.NewClaim(t.ctx, s.work)
+	slots := make([]*slot, 0, len(tasks))
+	for _, id := range tasks {
+		sl := &slot{id: id, of: sg, takeover: t}
+		s.slots[id] = sl
 		slots = append(slots, sl)
 	}
 	s.publish()
 	s.helpers++
-	work.Go(s.env.Work, func() { // see above
+	work.Go(s.work, func() { // see above
 		defer s.ended.Put(struct{}{})
 		starts, err := s.findStarts(t, slots)
 		for errors.Is(err, task.ErrStaleClaim) { // the group's coordinator has moved
@@ -87,28 +102,28 @@ func (s *session) take(partitions []int32) {
 // it: the others begin again.
 func (s *session) begin(starts []taken) {
 	for _, t := range starts {
-		if s.slots[t.slot.partition] != t.slot || s.stopping {
+		if s.slots[t.slot.id] != t.slot || s.stopping {
 			continue
 		}
 		t.slot.takeover.giveUp()
-		t.slot.task = task.New(s.env, t.slot.partition, t.start)
+		t.slot.task = task.New(t.slot.of.env, t.slot.id.Partition, t.start)
 		t.slot.task.Run()
 	}
 	if len(starts) > 0 || s.stopping {
 		return
 	}
-	var again []int32
-	for p, sl := range s.slots {
+	var again []assign.Task
+	for id, sl := range s.slots {
 		if sl.task == nil && sl.takeover.ctx.Err() != nil {
-			again = append(again, p)
+			again = append(again, id)
 		}
 	}
-	slices.Sort(again)
+	slices.SortFunc(again, s.compareTasks)
 	s.take(again)
 }
 
 func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
-	g, ctx := &s.p.graph.spec, t.ctx
+	g, ctx := &t.of.spec, t.ctx
 	if err := s.fenceFormer(ctx, slots); err != nil {
 		return nil, fmt.Errorf("read marks: %w", err)
 	}
@@ -119,8 +134,8 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read committed offsets: %w", err)
 	}
-	t.seen = s.seen(slots, committed)
-	if err := s.sameTopics(ctx, committed); err != nil {
+	t.seen = seen(slots, committed)
+	if err := s.sameTopics(ctx, t.of.part, committed); err != nil {
 		return nil, err
 	}
 	starts, err := s.startOffsets(ctx, slots, committed)
@@ -133,24 +148,24 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 	out := make([]taken, len(slots))
 	for i, sl := range slots {
 		out[i].slot = sl
-		first := committed[kafka.TopicPartition{Topic: g.Inputs[0].Topic, Partition: sl.partition}]
+		first := committed[sl.partition(g.Inputs[0].Topic)]
 		out[i].start.Mark, _ = task.DecodeMark(first.Metadata) // not a mark: no stream time
 		for _, in := range g.Inputs {
-			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+			tp := sl.partition(in.Topic)
 			out[i].start.Inputs = append(out[i].start.Inputs, task.InputStart{ID: s.spec.topics[in.Topic].ID, Position: starts[tp]})
 		}
 	}
-	if err := s.storeStarts(ctx, out); err != nil {
+	if err := s.storeStarts(ctx, g, out); err != nil {
 		return nil, err
 	}
-	return out, s.joinStarts(ctx, out, committed)
+	return out, s.joinStarts(t, out, committed)
 }
 
 // seen returns what was found of each partition, -1 where nothing was.
-func (s *session) seen(slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (all []kafka.CommittedOffset) {
+func seen(slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (all []kafka.CommittedOffset) {
 	for _, sl := range slots {
-		for _, topic := range s.p.graph.spec.Copartitioned() {
-			tp := kafka.TopicPartition{Topic: topic, Partition: sl.partition}
+		for _, topic := range sl.of.spec.Copartitioned() {
+			tp := sl.partition(topic)
 			o, ok := committed[tp]
 			if !ok {
 				o = kafka.CommittedOffset{TopicPartition: tp, Offset: -1}
@@ -185,8 +200,8 @@ func (s *session) fenceFormer(ctx context.Context, slots []*slot) error {
 // names: those mean nothing any more. They end the processor, or count as
 // lost if the options say what to do then. The topics must be those that this
 // session began with: it would claim partitions in the name of others.
-func (s *session) sameTopics(ctx context.Context, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
-	names := s.p.graph.spec.Copartitioned()
+func (s *session) sameTopics(ctx context.Context, of *part, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
+	names := of.spec.Copartitioned()
 	now, err := s.p.client.Driver().Admin().Topics(ctx, names...)
 	if err != nil {
 		return fmt.Errorf("ask for topics: %w", err)
@@ -207,7 +222,7 @@ func (s *session) sameTopics(ctx context.Context, committed map[kafka.TopicParti
 				"%w: the group's committed offset is of another topic of that name, which is gone (WithLostOffsets says where to go on)", kafka.ErrTopicChanged)}
 		}
 		s.p.log.Warn("the committed offset is of another topic of that name, which is gone; it counts as lost",
-			zap.String("group", s.p.graph.spec.Group), zap.String("partition", tp.String()), zap.Int64("offset", o.Offset))
+			zap.String("group", s.p.graph.group), zap.String("partition", tp.String()), zap.Int64("offset", o.Offset))
 		delete(committed, tp)
 	}
 	return nil
@@ -216,11 +231,10 @@ func (s *session) sameTopics(ctx context.Context, committed map[kafka.TopicParti
 // committed reads the group's offsets of all inputs and joined tables; with
 // stable when no transaction has one pending.
 func (s *session) committed(ctx context.Context, slots []*slot, stable bool) (map[kafka.TopicPartition]kafka.CommittedOffset, error) {
-	topics := s.p.graph.spec.Copartitioned()
-	parts := make([]kafka.TopicPartition, 0, len(topics)*len(slots))
+	var parts []kafka.TopicPartition
 	for _, sl := range slots {
-		for _, topic := range topics {
-			parts = append(parts, kafka.TopicPartition{Topic: topic, Partition: sl.partition})
+		for _, topic := range sl.of.spec.Copartitioned() {
+			parts = append(parts, sl.partition(topic))
 		}
 	}
 	offsets, err := s.member.Committed(ctx, parts, stable)
@@ -242,7 +256,6 @@ func (s *session) committed(ctx context.Context, slots []*slot, stable bool) (ma
 // startOffsets returns where each input begins: where the group is, or for
 // one without an offset where its options say.
 func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[kafka.TopicPartition]int64, error) {
-	g := &s.p.graph.spec
 	lost, err := s.lostOffsets(ctx, slots, committed)
 	if err != nil {
 		return nil, err
@@ -250,13 +263,13 @@ func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map
 	out := map[kafka.TopicPartition]int64{}
 	var earliest, latest []kafka.TopicPartition
 	for _, sl := range slots {
-		for _, in := range g.Inputs {
-			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+		for _, in := range sl.of.spec.Inputs {
+			tp := sl.partition(in.Topic)
 			if o, ok := committed[tp]; ok {
 				out[tp] = o.Offset
 				continue
 			}
-			if lost[sl.partition] && s.p.cfg.lost == RestartLatest || in.Latest && !lost[sl.partition] {
+			if lost[sl] && s.p.cfg.lost == RestartLatest || in.Latest && !lost[sl] {
 				latest = append(latest, tp)
 			} else {
 				earliest = append(earliest, tp)
@@ -278,34 +291,33 @@ func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map
 
 // lostOffsets finds the partitions whose changelogs have rows although no
 // input has an offset.
-func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[int32]bool, error) {
-	g := &s.p.graph.spec
-	out := map[int32]bool{}
+func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[*slot]bool, error) {
+	out := map[*slot]bool{}
 	for _, sl := range slots {
 		known := false
-		for _, in := range g.Inputs {
-			_, ok := committed[kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}]
+		for _, in := range sl.of.spec.Inputs {
+			_, ok := committed[sl.partition(in.Topic)]
 			known = known || ok
 		}
 		if known {
 			continue
 		}
-		for _, st := range g.Stores {
+		for _, st := range sl.of.spec.Stores {
 			if st.Changelog == "" {
 				continue
 			}
-			bounds, err := replica.AskBounds(ctx, s.p.client.Driver().Admin(), st.Changelog, sl.partition)
+			bounds, err := replica.AskBounds(ctx, s.p.client.Driver().Admin(), st.Changelog, sl.id.Partition)
 			if err != nil {
 				return nil, err
 			}
-			b := bounds[sl.partition]
+			b := bounds[sl.id.Partition]
 			if b.HighWatermark <= b.LogStart {
 				continue
 			}
 			if s.p.cfg.lost == FailOnLostOffsets {
-				return nil, &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: st.Changelog, Partition: sl.partition}, Offset: b.HighWatermark, Err: ErrOffsetsLost}
+				return nil, &kafka.Error{TopicPartition: sl.partition(st.Changelog), Offset: b.HighWatermark, Err: ErrOffsetsLost}
 			}
-			out[sl.partition] = true
+			out[sl] = true
 		}
 	}
 	return out, nil
@@ -313,16 +325,15 @@ func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[
 
 // claim commits the start offsets with this process's mark.
 func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
-	g := &s.p.graph.spec
 	offsets := make([]kafka.CommittedOffset, 0, len(starts))
 	for _, sl := range slots {
-		for i, in := range g.Inputs {
-			tp := kafka.TopicPartition{Topic: in.Topic, Partition: sl.partition}
+		for i, in := range sl.of.spec.Inputs {
+			tp := sl.partition(in.Topic)
 			id := s.spec.topics[in.Topic].ID
 			o := kafka.CommittedOffset{TopicPartition: tp, Offset: starts[tp], LeaderEpoch: -1, Metadata: task.TopicMetadata(id)}
 			if i == 0 {
 				mark, _ := task.DecodeMark(committed[tp].Metadata)
-				mark.Topic, mark.Writer, mark.Fingerprint = id, s.env.ProcessID, s.env.Fingerprint
+				mark.Topic, mark.Writer, mark.Fingerprint = id, s.process, s.print
 				o.Metadata = mark.Encode()
 			}
 			offsets = append(offsets, o)
@@ -332,8 +343,8 @@ func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPar
 }
 
 // storeStarts takes the ends of the changelogs.
-func (s *session) storeStarts(ctx context.Context, out []taken) error {
-	for _, st := range s.p.graph.spec.Stores {
+func (s *session) storeStarts(ctx context.Context, g *graph.Graph, out []taken) error {
+	for _, st := range g.Stores {
 		var bounds map[int32]replica.Bounds
 		if st.Changelog != "" {
 			var err error
@@ -342,7 +353,7 @@ func (s *session) storeStarts(ctx context.Context, out []taken) error {
 			}
 		}
 		for i := range out {
-			b := bounds[out[i].slot.partition]
+			b := bounds[out[i].slot.id.Partition]
 			out[i].start.Stores = append(out[i].start.Stores, task.StoreStart{Bounds: b, MaxBytes: s.spec.maxBytes[st.Changelog], Owned: true})
 		}
 	}
@@ -351,16 +362,16 @@ func (s *session) storeStarts(ctx context.Context, out []taken) error {
 
 // joinStarts says how far the joined tables are restored: to where the group
 // has read them, or at its first start to their end or not at all.
-func (s *session) joinStarts(ctx context.Context, out []taken, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
-	for _, j := range s.p.graph.spec.Joins {
-		bounds, err := s.bounds(ctx, j.Topic, out)
+func (s *session) joinStarts(t *takeover, out []taken, committed map[kafka.TopicPartition]kafka.CommittedOffset) error {
+	for _, j := range t.of.spec.Joins {
+		bounds, err := s.bounds(t.ctx, j.Topic, out)
 		if err != nil {
 			return err
 		}
 		for i := range out {
-			p := out[i].slot.partition
+			p := out[i].slot.id.Partition
 			start := task.JoinStart{Bounds: bounds[p], Target: replica.Target{At: bounds[p].LogStart, Exact: true}}
-			if o, ok := committed[kafka.TopicPartition{Topic: j.Topic, Partition: p}]; ok {
+			if o, ok := committed[out[i].slot.partition(j.Topic)]; ok {
 				start.Target.At = o.Offset
 			} else if j.First {
 				start.Target = replica.Target{At: bounds[p].LastStable}
@@ -374,7 +385,7 @@ func (s *session) joinStarts(ctx context.Context, out []taken, committed map[kaf
 func (s *session) bounds(ctx context.Context, topic string, out []taken) (map[int32]replica.Bounds, error) {
 	parts := make([]int32, len(out))
 	for i := range out {
-		parts[i] = out[i].slot.partition
+		parts[i] = out[i].slot.id.Partition
 	}
 	return replica.AskBounds(ctx, s.p.client.Driver().Admin(), topic, parts...)
 }

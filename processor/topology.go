@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // topology is what Kafka says of a graph's topics.
 type topology struct {
-	partitions int32
+	partitions map[*part]int32 // at the start
 	topics     map[string]kafka.Topic
 	maxBytes   map[string]int           // of one record, by topic; 0 unknown
 	tombstones map[string]time.Duration // delete.retention.ms, by compacted topic
@@ -22,28 +23,38 @@ type topology struct {
 // checkTopics asks for the graph's topics, creates the internal ones, and
 // checks that all of them fit.
 func (p *Processor) checkTopics(ctx context.Context) (topology, error) {
-	g := &p.graph.spec
+	g := p.graph
 	admin := p.client.Driver().Admin()
-	t := topology{maxBytes: map[string]int{}, tombstones: map[string]time.Duration{}}
-	internal := internalTopics(g)
-	external := externalTopics(g, internal)
+	t := topology{partitions: map[*part]int32{}, maxBytes: map[string]int{}, tombstones: map[string]time.Duration{}}
+	internal, external := g.internalTopics(), g.externalTopics()
+	names := make([]string, 0, len(internal))
+	asked := slices.Clone(external)
+	for _, in := range internal {
+		names = append(names, in.name)
+		if in.repartition {
+			asked = append(asked, in.name)
+		}
+	}
 	var err error
-	if t.topics, err = admin.Topics(ctx, external...); err != nil {
+	if t.topics, err = admin.Topics(ctx, asked...); err != nil {
 		return t, fmt.Errorf("ask for topics: %w", err)
 	}
 	for _, name := range external {
 		if _, ok := t.topics[name]; !ok {
 			return t, &kafka.Error{TopicPartition: kafka.TopicPartition{Topic: name, Partition: -1}, Offset: -1,
-				Err: fmt.Errorf("%w: the graph %s it, so it must exist (see kafka.Client.EnsureTopics)", kafka.ErrUnknownTopic, use(g, name))}
+				Err: fmt.Errorf("%w: the graph %s it, so it must exist (see kafka.Client.EnsureTopics)", kafka.ErrUnknownTopic, g.use(name))}
 		}
 	}
-	if t.partitions, err = p.copartitioned(t.topics, internal); err != nil {
-		return t, err
+	counts := newPartitionCounts(g, t.topics)
+	for _, part := range g.parts {
+		if t.partitions[part], err = counts.of(part); err != nil {
+			return t, err
+		}
 	}
 	specs := make([]kafka.TopicSpec, 0, len(internal))
 	for _, in := range internal {
-		spec := kafka.TopicSpec{Name: in.name, Partitions: t.partitions, Replicas: p.cfg.replicas}
-		if in.loop {
+		spec := kafka.TopicSpec{Name: in.name, Partitions: t.partitions[in.of], Replicas: p.cfg.replicas}
+		if in.purged {
 			spec.Configs, spec.Require = kafka.LoopConfigs(), []string{"cleanup.policy", "retention.ms", "retention.bytes"}
 		} else {
 			spec.Configs, spec.Require = kafka.ChangelogConfigs(), []string{"cleanup.policy"}
@@ -52,10 +63,6 @@ func (p *Processor) checkTopics(ctx context.Context) (topology, error) {
 	}
 	if err := p.client.EnsureTopics(ctx, specs...); err != nil {
 		return t, err
-	}
-	names := make([]string, 0, len(internal))
-	for _, in := range internal {
-		names = append(names, in.name)
 	}
 	if len(names) > 0 {
 		more, err := admin.Topics(ctx, names...)
@@ -90,125 +97,118 @@ func (t *topology) readConfigs(ctx context.Context, admin kafka.Admin) error {
 	return nil
 }
 
-// copartitioned returns the one partition count of the graph's inputs.
-func (p *Processor) copartitioned(topics map[string]kafka.Topic, internal []internalTopic) (int32, error) {
-	own := map[string]bool{}
-	for _, in := range internal {
-		own[in.name] = true
-	}
-	e := &PartitionCountError{Group: p.graph.spec.Group}
-	equal := true
-	for _, name := range p.graph.spec.Copartitioned() {
-		if own[name] {
-			continue
-		}
-		e.Topics, e.Counts = append(e.Topics, name), append(e.Counts, topics[name].Partitions)
-		equal = equal && e.Counts[0] == topics[name].Partitions
-	}
-	if !equal {
-		return 0, e
-	}
-	if len(e.Counts) == 0 {
-		return 0, fmt.Errorf("the loop is the only input: nothing says how many partitions it has")
-	}
-	return e.Counts[0], nil
-}
-
 // use says what a graph does with a topic.
-func use(g *graph.Graph, topic string) string {
-	for _, in := range g.Inputs {
-		if in.Topic == topic {
-			return "reads"
+func (g *Graph) use(topic string) string {
+	for _, p := range g.parts {
+		for _, in := range p.spec.Inputs {
+			if in.Topic == topic {
+				return "reads"
+			}
+		}
+		for _, j := range p.spec.Joins {
+			if j.Topic == topic {
+				return "joins"
+			}
+		}
+		for _, l := range p.spec.Lookups {
+			if l.Topic == topic {
+				return "looks up"
+			}
 		}
 	}
-	for _, j := range g.Joins {
-		if j.Topic == topic {
-			return "joins"
-		}
-	}
-	for _, l := range g.Lookups {
-		if l.Topic == topic {
-			return "looks up"
-		}
-	}
-	for _, o := range g.Outputs {
-		if o.Topic == topic {
-			return "emits to"
-		}
+	if slices.Contains(g.Outputs(), topic) {
+		return "emits to"
 	}
 	return "sends dead letters to"
 }
 
-// internalTopic is a topic that belongs to the group.
+// internalTopic is a topic that belongs to the group and nobody else: it has
+// as many partitions as the part that reads or keeps it.
 type internalTopic struct {
-	name string
-	loop bool
+	name        string
+	of          *part
+	purged      bool // its records are deleted once committed; else it is compacted
+	repartition bool
 }
 
-func internalTopics(g *graph.Graph) []internalTopic {
+func (p *part) internalTopics() []internalTopic {
 	var out []internalTopic
-	for _, s := range g.Stores {
+	for _, s := range p.spec.Stores {
 		if s.Changelog != "" {
-			out = append(out, internalTopic{name: s.Changelog})
+			out = append(out, internalTopic{name: s.Changelog, of: p})
 		}
 	}
-	for _, in := range g.Inputs {
-		if in.Loop {
-			out = append(out, internalTopic{name: in.Topic, loop: true})
+	for _, in := range p.spec.Inputs {
+		if in.Internal() {
+			out = append(out, internalTopic{name: in.Topic, of: p, purged: true, repartition: in.Repartition != nil})
 		}
+	}
+	return out
+}
+
+func (g *Graph) internalTopics() []internalTopic {
+	var out []internalTopic
+	for _, p := range g.parts {
+		out = append(out, p.internalTopics()...)
 	}
 	return out
 }
 
 // externalTopics are the topics that must exist: inputs, joined and looked up
 // tables, outputs, dead-letter topics.
-func externalTopics(g *graph.Graph, internal []internalTopic) []string {
+func (g *Graph) externalTopics() []string {
+	var out []string
 	seen := map[string]bool{}
-	for _, in := range internal {
+	for _, in := range g.internalTopics() {
 		seen[in.name] = true
 	}
-	var out []string
-	add := func(name string) {
-		if name != "" && !seen[name] {
-			seen[name] = true
-			out = append(out, name)
+	for _, p := range g.parts {
+		for _, name := range append(p.spec.Copartitioned(), lookups(p)...) {
+			out = appendNew(out, seen, name)
 		}
 	}
-	for _, name := range g.Copartitioned() {
-		add(name)
+	for _, p := range g.parts {
+		for _, name := range p.targets() {
+			out = appendNew(out, seen, name)
+		}
 	}
-	for _, l := range g.Lookups {
-		add(l.Topic)
-	}
-	for _, name := range targets(g) {
-		add(name)
+	return out
+}
+
+func lookups(p *part) []string {
+	out := make([]string, 0, len(p.spec.Lookups))
+	for _, l := range p.spec.Lookups {
+		out = append(out, l.Topic)
 	}
 	return out
 }
 
 // targets are the topics that are written to by callbacks and policies, in
 // the order of task.Env.Outputs.
-func targets(g *graph.Graph) []string {
-	out := make([]string, 0, len(g.Outputs)+3)
+func (p *part) targets() []string {
+	out := make([]string, 0, len(p.spec.Outputs)+3)
 	seen := map[string]bool{}
-	add := func(name string) {
-		if name != "" && !seen[name] {
-			seen[name] = true
-			out = append(out, name)
-		}
+	for _, o := range p.spec.Outputs {
+		out = appendNew(out, seen, o.Topic)
 	}
-	for _, o := range g.Outputs {
-		add(o.Topic)
-	}
-	for _, policy := range []graph.Policy{g.OnDecode, g.OnProcess, g.OnProduce} {
-		add(policy.Topic)
+	for _, policy := range []graph.Policy{p.spec.OnDecode, p.spec.OnProcess, p.spec.OnProduce} {
+		out = appendNew(out, seen, policy.Topic)
 	}
 	return out
 }
 
-func (t *topology) targets(g *graph.Graph) []task.Target {
+// appendNew appends a name unless it is empty or was seen.
+func appendNew(names []string, seen map[string]bool, name string) []string {
+	if name == "" || seen[name] {
+		return names
+	}
+	seen[name] = true
+	return append(names, name)
+}
+
+func (t *topology) targets(p *part) []task.Target {
 	var out []task.Target
-	for _, name := range targets(g) {
+	for _, name := range p.targets() {
 		out = append(out, task.Target{Topic: name, Partitions: t.topics[name].Partitions, MaxBytes: t.maxBytes[name]})
 	}
 	return out

@@ -20,13 +20,13 @@ const transactionLogPatience = 15 * time.Second
 // transactionalID is the id that the process with this process id writes
 // under.
 func (s *session) transactionalID(process string) string {
-	return s.p.graph.spec.Group + "-" + process + "-0" // of its only lane
+	return s.p.graph.group + "-" + process + "-0" // of its only lane
 }
 
 // openTransactor makes the transactor and initialises it: what a crash of
 // this process left open is aborted by that.
-func (s *session) openTransactor(ctx context.Context, process string) (err error) {
-	driver, id := s.p.client.Driver(), s.transactionalID(process)
+func (s *session) openTransactor(ctx context.Context) (err error) {
+	driver, id := s.p.client.Driver(), s.transactionalID(s.process)
 	s.txn, err = driver.NewTransactor(kafka.TransactorConfig{ID: id, Timeout: s.p.cfg.transaction})
 	if err != nil {
 		return noTransactions(err)
@@ -94,7 +94,7 @@ func (s *session) fence(ctx context.Context, writer string) {
 
 // departed reports whether a writer is not a member, by the newest assignment.
 func (s *session) departed(writer string) bool {
-	if writer == "" || writer == s.env.ProcessID {
+	if writer == "" || writer == s.process {
 		return false
 	}
 	s.mu.Lock()

@@ -19,6 +19,8 @@ func Visitor[M any](name string, fn func(*Context, M) error) *Visits[M] {
 	return &Visits[M]{visitorName: name, fn: fn}
 }
 
+func (*Visits[M]) isVisitor() {}
+
 func (v *Visits[M]) declare(d *declaration) error {
 	switch {
 	case v == nil:
@@ -52,9 +54,9 @@ func (v *Visits[M]) Run(ctx context.Context, p *Processor, m M) (int64, error) {
 	if p == nil {
 		return 0, fmt.Errorf("visitor %q: no processor given", v.visitorName)
 	}
-	slot, ok := p.graph.slots[v]
-	if !ok {
-		return 0, &UndeclaredError{Handle: fmt.Sprintf("visitor %q", v.visitorName), Group: p.graph.spec.Group}
+	in, slot := p.graph.declaring(v)
+	if in == nil {
+		return 0, &UndeclaredError{Handle: fmt.Sprintf("visitor %q", v.visitorName), Group: p.graph.group}
 	}
-	return p.visit(ctx, slot, m)
+	return p.visit(ctx, in, &visitCall{slot, m})
 }

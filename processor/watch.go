@@ -29,7 +29,9 @@ import (
 //
 // Invariants:
 //
-//   - Growth is answered as a restart would answer it.
+//   - Growth is answered as a restart would answer it, in each subgraph for
+//     itself. One that reads repartition topics does not grow with those that
+//     write to them.
 //   - No record of a partition is processed that a changelog or the loop does
 //     not have.
 //   - Of a topic that is gone nothing is committed after it was noticed: its
@@ -52,8 +54,6 @@ type watch struct {
 	asking   bool      // a look is under way
 	doubtful time.Time // since when a topic seems to be gone; zero: none does
 	suspect  error     // ends the session after the look that is under way
-	planned  int32     // partitions of the newest plan, as far as it told; 0: unknown
-	uneven   bool      // inputs differ, and it was said
 	unread   bool      // asking failed, and it was said
 	grown    map[string]bool
 }
@@ -64,7 +64,7 @@ func (s *session) watchTopics(after time.Duration) {
 		return
 	}
 	s.watch.stop()
-	s.watch.timer = s.env.Clock.AfterFunc(after, func() { s.box.Put(message{kind: msgLook}) })
+	s.watch.timer = s.clock.AfterFunc(after, func() { s.box.Put(message{kind: msgLook}) })
 }
 
 func (w *watch) stop() { stopTimer(&w.timer) }
@@ -101,7 +101,7 @@ func (s *session) looked(topics map[string]kafka.Topic, err error) {
 		if !s.watch.unread && s.ctx.Err() == nil && !errors.Is(err, kafka.ErrClosed) {
 			s.watch.unread = true
 			s.p.log.Warn("asking for the topics failed; changes of their partition counts go unnoticed",
-				zap.String("group", s.p.graph.spec.Group), zap.Error(err))
+				zap.String("group", s.p.graph.group), zap.Error(err))
 		}
 		s.watchTopics(watchInterval)
 		return
@@ -116,7 +116,7 @@ func (s *session) looked(topics map[string]kafka.Topic, err error) {
 		return
 	}
 	if err := s.gone(topics); err != nil {
-		now := s.env.Clock.Now()
+		now := s.clock.Now()
 		if s.watch.doubtful.IsZero() {
 			s.watch.doubtful = now
 		}
@@ -139,14 +139,7 @@ func (s *session) looked(topics map[string]kafka.Topic, err error) {
 // their state and that is not there any more, or not the one it was. Outputs
 // are not looked at: their policy decides when they are written to.
 func (s *session) gone(topics map[string]kafka.Topic) error {
-	g := &s.p.graph.spec
-	names := g.Copartitioned()
-	for _, in := range internalTopics(g) {
-		if !slices.Contains(names, in.name) {
-			names = append(names, in.name)
-		}
-	}
-	for _, name := range names {
+	for _, name := range s.p.graph.needed() {
 		was := s.spec.topics[name]
 		var cause error
 		switch now, ok := topics[name]; {
@@ -196,67 +189,69 @@ func (s *session) isGone(err error) bool {
 	for e, ok := errors.AsType[*kafka.Error](err); ok; e, ok = errors.AsType[*kafka.Error](e.Err) {
 		topic = e.Topic
 	}
-	return slices.Contains(s.p.graph.spec.Copartitioned(), topic)
+	return slices.ContainsFunc(s.p.graph.parts, func(p *part) bool { return slices.Contains(p.spec.Copartitioned(), topic) })
 }
 
-// grew takes added partitions into account, or returns why it cannot.
+// needed are the topics that tasks read, or that hold their state.
+func (g *Graph) needed() (names []string) {
+	for _, p := range g.parts {
+		names = append(names, p.spec.Copartitioned()...)
+	}
+	for _, in := range g.internalTopics() {
+		if !slices.Contains(names, in.name) {
+			names = append(names, in.name)
+		}
+	}
+	return names
+}
+
+// grew takes added partitions into account, or returns why it cannot. Each
+// subgraph grows for itself.
 func (s *session) grew(topics map[string]kafka.Topic) error {
-	g := &s.p.graph.spec
-	if err := s.p.fixed(topics); err != nil {
-		return err
-	}
-	n, err := s.p.copartitioned(topics, internalTopics(g))
-	if err != nil {
-		if !s.watch.uneven {
-			s.watch.uneven = true
-			s.p.log.Warn("partitions were added to some of the inputs only; the new ones are not read until all have them, and a restart is refused",
-				zap.String("group", g.Group), zap.Error(err))
+	more := false
+	counts := newPartitionCounts(s.p.graph, topics)
+	for _, sg := range s.subgraphs {
+		if err := sg.fixed(topics); err != nil {
+			return err
 		}
-		return nil
-	}
-	s.watch.uneven = false
-	for _, name := range targets(g) {
-		if was := s.spec.topics[name].Partitions; topics[name].Partitions > was && !s.watch.grown[name] {
-			if s.watch.grown == nil {
-				s.watch.grown = map[string]bool{}
+		n, err := counts.of(sg.part)
+		if err != nil {
+			if !sg.uneven {
+				sg.uneven = true
+				s.p.log.Warn("partitions were added to some of the inputs only; the new ones are not read until all have them, and a restart is refused",
+					zap.String("group", s.p.graph.group), zap.String("subgraph", sg.spec.Subgraph), zap.Error(err))
 			}
-			s.watch.grown[name] = true
-			s.p.log.Warn("an output has more partitions now; keys go to the former ones until the processor is started again",
-				zap.String("group", g.Group), zap.String("topic", name), zap.Int32("before", was), zap.Int32("now", topics[name].Partitions))
+			continue
+		}
+		sg.uneven = false
+		if n <= sg.partitions {
+			continue
+		}
+		sg.partitions = n
+		if sg.planned < n {
+			more = true
+			s.p.log.Info("partitions were added to the inputs; joining again to share them",
+				zap.String("group", s.p.graph.group), zap.String("subgraph", sg.spec.Subgraph), zap.Int32("partitions", n))
 		}
 	}
-	if n > s.spec.partitions {
-		s.spec.partitions = n
-		if s.watch.planned < n {
-			s.p.log.Info("partitions were added to the inputs; joining again to share them",
-				zap.String("group", g.Group), zap.Int32("partitions", n))
-			s.joinAgain()
-		}
+	s.outputsGrew(topics)
+	if more {
+		s.joinAgain()
 	}
 	return nil
 }
 
-// fixed returns an error if inputs have more partitions than a topic of the
-// group's own, whose count cannot be raised: its rows and records lie where
-// the old count put them.
-func (p *Processor) fixed(topics map[string]kafka.Topic) error {
-	g := &p.graph.spec
-	internal := internalTopics(g)
-	if len(internal) == 0 {
-		return nil
-	}
-	e := &PartitionCountError{Group: g.Group}
-	own := topics[internal[0].name].Partitions
-	for _, name := range g.Copartitioned() {
-		if n := topics[name].Partitions; n > own {
-			e.Topics, e.Counts = append(e.Topics, name), append(e.Counts, n)
+func (s *session) outputsGrew(topics map[string]kafka.Topic) {
+	for _, p := range s.p.graph.parts {
+		for _, name := range p.targets() {
+			if was := s.spec.topics[name].Partitions; topics[name].Partitions > was && !s.watch.grown[name] {
+				if s.watch.grown == nil {
+					s.watch.grown = map[string]bool{}
+				}
+				s.watch.grown[name] = true
+				s.p.log.Warn("an output has more partitions now; keys go to the former ones until the processor is started again",
+					zap.String("group", s.p.graph.group), zap.String("topic", name), zap.Int32("before", was), zap.Int32("now", topics[name].Partitions))
+			}
 		}
 	}
-	if len(e.Topics) == 0 {
-		return nil
-	}
-	for _, in := range internal {
-		e.Topics, e.Counts = append(e.Topics, in.name), append(e.Counts, topics[in.name].Partitions)
-	}
-	return fmt.Errorf("partitions were added while the group runs: %w", e)
 }

@@ -35,6 +35,9 @@ type port[E any] struct{ sinks []sink[E] }
 
 func (p *port[E]) add(s sink[E]) { p.sinks = append(p.sinks, s) }
 
+// addFirst puts s before all others: what keeps rows must know them first.
+func (p *port[E]) addFirst(s sink[E]) { p.sinks = append([]sink[E]{s}, p.sinks...) }
+
 func (p *port[E]) emit(x *exec, e E) {
 	for _, s := range p.sinks {
 		s(x, e)
@@ -49,6 +52,8 @@ type exec struct {
 	rec *task.Record
 
 	keyBuf, valueBuf []byte // never handed on
+	endBuf, wireBuf  []byte // likewise
+	listBuf          []byte // of rows that are lists; likewise
 	lastKey          string
 }
 
@@ -59,11 +64,12 @@ func execOf(rec *task.Record) *exec {
 }
 
 func execIn(ctx *processor.Context) *exec {
-	if x, ok := ctx.Local.(*exec); ok {
+	local := ctx.Local()
+	if x, ok := (*local).(*exec); ok {
 		return x
 	}
 	x := &exec{ctx: ctx, rec: ctx.Record()}
-	ctx.Local = x
+	*local = x
 	return x
 }
 
