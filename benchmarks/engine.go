@@ -41,6 +41,11 @@ func (b *bench) start(ctx context.Context, group string, h how, edges ...process
 	if err != nil {
 		return nil, err
 	}
+	return b.startGraph(ctx, g, h)
+}
+
+// startGraph runs a processor of a graph.
+func (b *bench) startGraph(ctx context.Context, g *processor.Graph, h how) (*running, error) {
 	opts := slices.Clone(h.with)
 	if h.state {
 		dir, err := b.folder()
@@ -53,7 +58,7 @@ func (b *bench) start(ctx context.Context, group string, h how, edges ...process
 	if err != nil {
 		return nil, err
 	}
-	r := &running{Processor: p, group: group, ended: make(chan error, 1)}
+	r := &running{Processor: p, group: g.Group(), ended: make(chan error, 1)}
 	ctx, r.stop = context.WithCancel(ctx)
 	go func() { r.ended <- p.Run(ctx) }() // ends with end
 	return r, nil

@@ -17,15 +17,32 @@ const (
 	zipf    spread = iota // 100,000 keys, exponent 1.1
 	uniform               // 1,000,000 keys
 	each                  // every record has a key of its own
+	hour                  // as zipf, stamped evenly over an hour
+	minutes               // 1,000 keys, stamped evenly over ten minutes
+	pairs                 // as each, stamped evenly over an hour
 )
+
+// stamps is over how much event time a topic's records are spread, the last
+// one stamped now; 0: when they are written.
+func (s spread) stamps() time.Duration {
+	switch s {
+	case hour, pairs:
+		return time.Hour
+	case minutes:
+		return 10 * time.Minute
+	}
+	return 0
+}
 
 // keys returns a generator of key numbers; the same one in every run.
 func (s spread) keys() func() uint64 {
 	r := rand.New(rand.NewSource(1))
 	switch s {
-	case zipf:
+	case zipf, hour:
 		z := rand.NewZipf(r, 1.1, 1, 99_999)
 		return z.Uint64
+	case minutes:
+		return func() uint64 { return uint64(r.Int63n(1000)) }
 	case uniform:
 		return func() uint64 { return uint64(r.Int63n(1_000_000)) }
 	}
@@ -66,6 +83,15 @@ func (b *bench) load(ctx context.Context, s spread, n, size int) (string, error)
 	if topic := b.loaded[kind]; topic != "" {
 		return topic, nil
 	}
+	topic, err := b.fill(ctx, s, n, size)
+	if err == nil {
+		b.loaded[kind] = topic
+	}
+	return topic, err
+}
+
+// fill makes a topic of n records.
+func (b *bench) fill(ctx context.Context, s spread, n, size int) (string, error) {
 	topic := b.name("input")
 	if err := b.create(ctx, topic); err != nil {
 		return "", err
@@ -78,9 +104,14 @@ func (b *bench) load(ctx context.Context, s spread, n, size int) (string, error)
 	defer cl.Close()
 	var failed atomic.Pointer[error]
 	key, letters := s.keys(), text()
+	span, first := s.stamps(), time.Now().Add(-s.stamps())
 	for i := range n {
 		at := i * 31 % (len(letters) - size)
-		cl.Produce(ctx, &kgo.Record{Key: appendKey(make([]byte, 0, keyBytes), key()), Value: letters[at : at+size]}, func(_ *kgo.Record, err error) {
+		r := &kgo.Record{Key: appendKey(make([]byte, 0, keyBytes), key()), Value: letters[at : at+size]}
+		if span > 0 {
+			r.Timestamp = first.Add(span / time.Duration(n) * time.Duration(i))
+		}
+		cl.Produce(ctx, r, func(_ *kgo.Record, err error) {
 			if err != nil {
 				failed.CompareAndSwap(nil, &err)
 			}
@@ -92,6 +123,5 @@ func (b *bench) load(ctx context.Context, s spread, n, size int) (string, error)
 	if err := failed.Load(); err != nil {
 		return "", *err
 	}
-	b.loaded[kind] = topic
 	return topic, nil
 }

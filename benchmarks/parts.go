@@ -14,7 +14,8 @@ import (
 
 // partNames lists the parts in the order in which they run.
 func partNames() []string {
-	return []string{"consume", "pass", "zipf", "uniform", "exact-pass", "exact-count", "restore", "get", "latency", "latency-20", "latency-100"}
+	return []string{"consume", "pass", "zipf", "uniform", "exact-pass", "exact-count",
+		"chain", "exact-chain", "tumbling", "hopping", "join", "left-join", "restore", "get", "latency", "latency-20", "latency-100"}
 }
 
 // all runs the chosen parts and prints the table.
@@ -74,6 +75,9 @@ func (b *bench) part(ctx context.Context, name string) (part, error) {
 		return part{name: "count, 1,000,000 keys uniform", unit: "records/s", target: 0.08, contestants: []contestant{
 			{"raw", b.rawCount(topic, n)}, {"reka", b.rekaCount(topic, n, exactly())},
 		}}, err
+	}
+	if p, ok, err := b.streamPart(ctx, name); ok {
+		return p, err
 	}
 	topic, err := b.load(ctx, zipf, n, valueBytes)
 	if err != nil {

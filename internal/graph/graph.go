@@ -21,6 +21,10 @@ type Graph struct {
 	// records without a key although there are stores.
 	NullKeysAnywhere bool
 
+	// JoinsRun says that the rows of joined tables run code, so that a graph
+	// needs no other input.
+	JoinsRun bool
+
 	// Inputs are in order of declaration; the loop, if there is one, is the
 	// last.
 	Inputs []Input
@@ -40,6 +44,10 @@ type Graph struct {
 
 	// Visitors are the names of callbacks run over existing keys.
 	Visitors []string
+
+	// Operations and Timers are for descriptions only.
+	Operations []Operation
+	Timers     []Timer
 
 	// OnDecode, OnProcess and OnProduce say what becomes of a record that
 	// fails in that phase.
@@ -94,6 +102,9 @@ type Store struct {
 	// Timelines are the first bytes of keys that are followed by 8 bytes of
 	// time: their rows can be waited for by time.
 	Timelines []byte
+	// Of says what the rows are, Details how they are kept, for descriptions
+	// only.
+	Of, Details string
 }
 
 // Join is a co-partitioned table.
@@ -131,6 +142,15 @@ func (g *Graph) Copartitioned() []string {
 	return out
 }
 
+// Marked returns the topic whose committed offsets carry the marks: the first
+// input, or the first joined table of a graph that has no input.
+func (g *Graph) Marked() string {
+	if len(g.Inputs) > 0 {
+		return g.Inputs[0].Topic
+	}
+	return g.Joins[0].Topic
+}
+
 // Stateful reports whether tasks keep anything on disk.
 func (g *Graph) Stateful() bool { return len(g.Stores) > 0 || len(g.Joins) > 0 || len(g.Lookups) > 0 }
 
@@ -142,7 +162,7 @@ func (g *Graph) Validate() error {
 	fail := func(format string, a ...any) error {
 		return fmt.Errorf("graph %s: "+format, append([]any{g.Group}, a...)...)
 	}
-	if len(g.Inputs) == 0 {
+	if len(g.Inputs) == 0 && (!g.JoinsRun || len(g.Joins) == 0) {
 		return fail("no input")
 	}
 	read := map[string]string{}

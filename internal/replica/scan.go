@@ -28,6 +28,19 @@ func (t *Table) Scan(r storage.Range) iter.Seq2[Row, error] {
 	}
 }
 
+// ScanOnce is Scan for one that is seldom repeated: the rows that are not in
+// the store are not kept sorted after it, so that changes cost no more. No
+// other scan may be under way.
+func (t *Table) ScanOnce(r storage.Range) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		if t.idx == nil {
+			scanned := t.scanned
+			defer func() { t.idx, t.scanned = nil, scanned }()
+		}
+		t.Scan(r)(yield)
+	}
+}
+
 // frozen is a table at one moment: it may be read by one goroutine, any, while
 // the table goes on. It is given back by thaw.
 type frozen struct {

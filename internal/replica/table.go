@@ -147,12 +147,15 @@ func (t *Table) find(key []byte) (e rows.Entry, known bool) {
 	return e, known
 }
 
-// Set changes a row; a nil value deletes it. Key and value are copied.
-func (t *Table) Set(key, value []byte, time int64) {
-	t.rows.Set(key, value, time)
+// Set changes a row; a nil value deletes it. Key and value are copied. It
+// reports whether there was a row, as far as that is known without the store:
+// false may also mean that it is not known.
+func (t *Table) Set(key, value []byte, time int64) (had bool) {
+	had = t.rows.Set(key, value, time)
 	if t.idx != nil {
 		t.idx.set(key, value, time, t.next)
 	}
+	return had
 }
 
 // Changed is the number of rows that changed since the last Seal.
@@ -245,10 +248,11 @@ func (t *Table) Rollback() {
 	}
 	t.layers = nil
 	t.forget()
+	again := func(key, value []byte, time int64) { t.rows.Set(key, value, time) }
 	if t.flush != nil {
-		t.flush.fold.each(t.rows.Set)
+		t.flush.fold.each(again)
 	}
-	t.cur.each(t.rows.Set)
+	t.cur.each(again)
 	v := t.rows.Seal(func([]byte, []byte, int64, bool) {})
 	t.cur.vers = v
 	if t.flush != nil && t.cur.len() == 0 {

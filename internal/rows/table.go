@@ -130,8 +130,9 @@ func (t *Table) touch(h uint64) {
 
 // Set changes the row in the current version; a nil value deletes it, an empty
 // one does not. Key and value are copied; they may alias what Find returned.
-// A Set that follows a Find of the same key does not look it up again.
-func (t *Table) Set(key, value []byte, time int64) {
+// A Set that follows a Find of the same key does not look it up again. It
+// reports whether the table knew the row, and that it had a value.
+func (t *Table) Set(key, value []byte, time int64) (had bool) {
 	r, e := t.locate(key)
 	switch {
 	case r == 0:
@@ -140,9 +141,12 @@ func (t *Table) Set(key, value []byte, time int64) {
 	case value != nil && e.simple(len(value)):
 		t.last = r
 		t.update(r, e, value, time)
-		return
-	case !e.accepts(len(value)):
-		r, e = t.move(r, e, len(value))
+		return true
+	default:
+		had = e.meta()&flagAbsent == 0
+		if !e.accepts(len(value)) {
+			r, e = t.move(r, e, len(value))
+		}
 	}
 	t.last = r
 	t.change(r, e, value)
@@ -150,6 +154,7 @@ func (t *Table) Set(key, value []byte, time int64) {
 	if t.over() {
 		t.reclaim()
 	}
+	return had
 }
 
 // Fill adds what the store answered for key. The row is clean. If the table

@@ -17,11 +17,12 @@ import (
 //	resting ── a record is finished ──▶ after ── done ──▶ resting
 //
 // While it is under way no record is started. What it is at is committed with
-// the stream time (see Mark), so that a restart takes the same steps.
+// the stream time (see Mark), and so is the stream time that clocks show which
+// have not been raised yet: a restart takes the same steps, and who stands
+// behind what these release sees the same time.
 type walk struct {
 	phase phase
-	at    int   // next step
-	from  int64 // the stream time before; what clocks show that are not raised yet
+	at    int // next step
 }
 
 // undo is how time was before the record at hand, which released nothing.
@@ -37,6 +38,10 @@ const (
 	resting phase = iota
 	before        // an advance releases what is due, upstream first; the record has not run
 	after         // the record has run
+
+	// between is of marks only: time has been raised, and the steps after the
+	// record are still to come.
+	between
 )
 
 // timeless is the time of a clock that has not been raised.
@@ -47,15 +52,36 @@ func (t *Task) makeClocks() {
 	t.timed = len(t.env.Before)+len(t.env.After)+len(t.env.Wall)+len(t.env.Begin) > 0
 	t.clocks = make([]int64, len(t.env.Holds))
 	m := t.start.Mark
-	from := m.StreamTime
-	if t.walk.phase = m.phase; t.walk.phase != resting {
-		from = m.from
-		t.walk.from = m.from
+	t.recordTime, t.afterTime, t.afterToo = m.StreamTime, m.StreamTime, m.alone
+	early := m.StreamTime
+	if m.phase != resting {
+		t.afterTime = m.from
+	}
+	switch m.phase {
+	case before:
+		t.walk.phase, early = before, m.from
+	case after:
+		t.walk.phase = after
+	default:
 	}
 	for i := range t.clocks {
-		t.clocks[i] = t.held(i, from)
+		t.clocks[i] = t.held(i, early)
 	}
-	t.recordTime = m.StreamTime
+	for i := range t.env.After {
+		if c := t.env.After[i].Raise; c >= 0 {
+			t.clocks[c] = t.held(c, t.afterTime)
+		}
+	}
+}
+
+// stand tells a mark which steps are being taken.
+func (t *Task) stand(m *Mark) {
+	if m.phase = t.walk.phase; m.phase == resting && t.timed && t.afterTime != t.streamTime {
+		m.phase = between
+	}
+	if m.phase != resting {
+		m.from, m.alone = t.afterTime, t.afterToo
+	}
 }
 
 // held is what clock i shows at a stream time.
@@ -96,7 +122,7 @@ func (t *Task) begins(in *input, r *kafka.Record) bool {
 		t.undo = undo{ok: true, streamTime: was, recordTime: t.recordTime}
 	}
 	t.setTime(time)
-	t.walk = walk{phase: before, from: was}
+	t.walk = walk{phase: before}
 	return t.walkOn()
 }
 
@@ -157,7 +183,7 @@ func (t *Task) anythingDue(time int64) (bool, error) {
 // ended takes the steps after a record. It reports false if they are not
 // done yet.
 func (t *Task) ended() bool {
-	t.walk = walk{phase: after, from: t.streamTime}
+	t.walk = walk{phase: after}
 	return t.walkOn()
 }
 
@@ -179,6 +205,9 @@ func (t *Task) walkOn() bool {
 		if s.Run != nil && !t.runDue(s.Run, t.clockOf(s.Run)) {
 			return false
 		}
+	}
+	if t.walk.phase == after {
+		t.afterTime = t.streamTime
 	}
 	t.walk = walk{}
 	return true
@@ -307,23 +336,24 @@ func (t *Task) begin() bool {
 func (t *Task) takeDue(s *Timed, now int64, n int) ([]Entry, error) {
 	t.due = t.due[:0]
 	st := t.stores[s.Store]
-	var places [4]int // next of each line
+	var places [4]place // next of each line
+	for i := range s.Lines {
+		if _, err := st.line(s.Lines[i].Prefix).next(); err != nil {
+			return nil, &StoreError{Store: st.name(), Err: err}
+		}
+	}
 	for len(t.due) < n {
 		best, bestTime := -1, int64(math.MaxInt64)
 		for i := range s.Lines {
 			l := st.line(s.Lines[i].Prefix)
-			if places[i] == 0 {
-				if _, err := l.next(); err != nil {
-					return nil, &StoreError{Store: st.name(), Err: err}
-				}
-			}
-			if places[i] >= len(l.keys) {
-				if l.horizon != nil && places[i] > 0 {
+			key := l.keys.at(places[i])
+			if key == nil {
+				if l.horizon != nil {
 					return t.withValues(st) // more may follow: what is here first
 				}
 				continue
 			}
-			if at := timeOfKey(l.keys[places[i]]); isDue(at, s.Lines[i].Lag, now) && at < bestTime {
+			if at := timeOfKey(key); isDue(at, s.Lines[i].Lag, now) && at < bestTime {
 				best, bestTime = i, at
 			}
 		}
@@ -331,8 +361,8 @@ func (t *Task) takeDue(s *Timed, now int64, n int) ([]Entry, error) {
 			break
 		}
 		l := st.line(s.Lines[best].Prefix)
-		t.due = append(t.due, Entry{Line: best, Time: bestTime, Key: l.keys[places[best]]})
-		places[best]++
+		t.due = append(t.due, Entry{Line: best, Time: bestTime, Key: l.keys.at(places[best])})
+		places[best] = l.keys.after(places[best])
 	}
 	return t.withValues(st)
 }

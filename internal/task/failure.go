@@ -83,6 +83,9 @@ const (
 func (t *Task) recordFailed(in *input, r *kafka.Record, err error) bool {
 	switch what, wait := t.judge(failure{in: in, record: r, tries: t.tries, err: err}); what {
 	case repeated:
+		if t.timed {
+			t.takeBack() // it may turn out to say nothing about time
+		}
 		t.tries++
 		t.retrying = t.env.Clock.AfterFunc(wait, func() { t.box.Put(message{kind: msgRetry}) })
 		return false

@@ -85,11 +85,10 @@ func (t *Task) endsKnown(ends map[kafka.TopicPartition]int64, err error) {
 	if elapsed < 0 || target <= t.streamTime || !t.mayProcess() {
 		return
 	}
-	was := t.streamTime
 	t.idle.moving = true
 	t.setTime(target)
 	t.idle.moving = false
 	t.moved()
-	t.walk = walk{phase: before, from: was}
+	t.walk = walk{phase: before}
 	t.afterToo = true
 }

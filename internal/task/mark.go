@@ -9,9 +9,9 @@ import (
 )
 
 // Mark goes with every commit, as the metadata of the offset of the task's
-// first input: who wrote the epoch, which one it was, and the stream time
-// after it. It is well under 200 bytes. The offsets of other inputs carry the
-// id of their topic only.
+// first input (see graph.Graph.Marked): who wrote the epoch, which one it was,
+// and the stream time after it. It is well under 200 bytes. The offsets of
+// other inputs carry the id of their topic only.
 type Mark struct {
 	Topic       kafka.TopicID // of the input; zero: unknown
 	Writer      string        // process id; at most 64 bytes of it are kept
@@ -20,9 +20,11 @@ type Mark struct {
 	Fingerprint uint64
 
 	// An epoch may end in the middle of the steps around a record: then this
-	// is which steps are being taken, and the stream time before them.
+	// is which steps are being taken, the stream time when those after a record
+	// were taken last, and whether there is no record, but the wall clock.
 	phase phase
 	from  int64
+	alone bool
 }
 
 const (
@@ -38,6 +40,12 @@ const (
 // and the time before.
 const walkHead = 1 + 1 + 8
 
+// walkAlone is set beside the phase where there is no record.
+const walkAlone = 0x80
+
+// isPhase reports whether a mark in the middle of steps can have this phase.
+func isPhase(b byte) bool { return b > byte(resting) && b <= byte(between) }
+
 // errNotMark says that the metadata of an offset is not a mark: somebody
 // else committed it.
 var errNotMark = errors.New("offset metadata is not a mark of this library")
@@ -48,7 +56,11 @@ func (m Mark) Encode() string {
 	if m.phase == resting {
 		b = append(b, markVersion)
 	} else {
-		b = append(b, walkVersion, byte(m.phase))
+		p := byte(m.phase)
+		if m.alone {
+			p |= walkAlone
+		}
+		b = append(b, walkVersion, p)
 		b = binary.BigEndian.AppendUint64(b, uint64(m.from))
 	}
 	b = append(b, m.Topic[:]...)
@@ -64,8 +76,8 @@ func DecodeMark(s string) (Mark, error) {
 	b, err := base64.RawStdEncoding.DecodeString(s)
 	const fixed = len(kafka.TopicID{}) + 3*8
 	m := Mark{}
-	if err == nil && len(b) > walkHead && b[0] == walkVersion && phase(b[1]) <= after {
-		m.phase, m.from = phase(b[1]), int64(binary.BigEndian.Uint64(b[2:]))
+	if err == nil && len(b) > walkHead && b[0] == walkVersion && isPhase(b[1]&^walkAlone) {
+		m.phase, m.alone, m.from = phase(b[1]&^walkAlone), b[1]&walkAlone != 0, int64(binary.BigEndian.Uint64(b[2:]))
 		b = b[walkHead-1:]
 		b[0] = markVersion
 	}

@@ -14,6 +14,9 @@ func TestMarkSurvivesEncodingAndStaysSmall(t *testing.T) {
 		{StreamTime: noTime},
 		{Topic: kafka.TopicID{1, 2, 15: 3}, Writer: "0123456789abcdef", Epoch: 7, StreamTime: 1_700_000_000_000, Fingerprint: math.MaxUint64},
 		{Writer: strings.Repeat("x", 64), Epoch: math.MaxUint64, StreamTime: math.MaxInt64},
+		{Topic: kafka.TopicID{1}, Writer: strings.Repeat("x", 64), StreamTime: 9, phase: before, from: noTime},
+		{Topic: kafka.TopicID{1}, Writer: "x", StreamTime: 9, phase: after, from: 7, alone: true},
+		{Topic: kafka.TopicID{1}, Writer: "x", StreamTime: 9, phase: between, from: 7},
 	} {
 		s := m.Encode()
 		if len(s) >= 200 {
@@ -52,6 +55,7 @@ func FuzzDecodeMark(f *testing.F) {
 	f.Add("")
 	f.Add("hello")
 	f.Add(Mark{Writer: "w", Epoch: 1, StreamTime: 2, Fingerprint: 3}.Encode())
+	f.Add(Mark{Writer: "w", StreamTime: 2, phase: between, from: 1, alone: true}.Encode())
 	f.Fuzz(func(t *testing.T, s string) {
 		m, err := DecodeMark(s)
 		if err != nil {

@@ -74,9 +74,9 @@ func (r *Record) keep() {
 			value = r.bytes[s.value.from:s.value.to:s.value.to]
 		}
 		st, key := r.task.stores[s.store], r.bytes[s.key.from:s.key.to]
-		st.table.Set(key, value, s.time)
+		had := st.table.Set(key, value, s.time)
 		for _, l := range st.lines {
-			if len(key) > 0 && key[0] == l.prefix {
+			if (s.isDelete || !had) && len(key) > 0 && key[0] == l.prefix {
 				l.changed(key, s.isDelete)
 			}
 		}

@@ -1,9 +1,12 @@
 package task
 
 import (
+	"bytes"
+
 	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/kafka"
+	"github.com/rekastream/reka/storage"
 )
 
 // This file holds what a record knows of time, and what its handler counts.
@@ -40,4 +43,36 @@ func (r *Record) Note(what string, err func() error) {
 		place := &kafka.Error{TopicPartition: r.Place(), Offset: r.source.Offset, Key: r.key, Err: err()}
 		r.task.env.Log.Warn(what, zap.String("group", r.task.env.Graph.Group), zap.Int("so far", r.task.noted), zap.Error(place))
 	}
+}
+
+// Keys appends to dst up to n keys of a store's timeline, from one on, as they
+// were before this record, in order. They must not be changed.
+func (r *Record) Keys(dst [][]byte, store int, from []byte, n int) [][]byte {
+	if !r.usable() {
+		return dst
+	}
+	st, key := r.task.stores[store], from
+	l := st.line(from[0])
+	if _, err := l.next(); err != nil {
+		r.Stick(&StoreError{Store: st.name(), Err: err})
+		return dst
+	}
+	want := len(dst) + n
+	if l.horizon == nil {
+		l.keys.from(key, func(k []byte) bool {
+			dst = append(dst, k)
+			return len(dst) < want
+		})
+		return dst
+	}
+	for row, err := range st.table.Scan(storage.Range{From: key, To: l.end}) {
+		if err != nil {
+			r.Stick(&StoreError{Store: st.name(), Err: err})
+			return dst
+		}
+		if dst = append(dst, bytes.Clone(row.Key)); len(dst) == want {
+			break
+		}
+	}
+	return dst
 }

@@ -67,18 +67,18 @@ func (t *Task) seal() {
 // the partition which carries the mark.
 func (t *Task) positions(e *epoch) {
 	e.positions = make([]kafka.CommittedOffset, 0, len(t.inputs))
+	first := t.env.Graph.Marked()
 	for _, in := range t.inputs {
-		marked := in.slot == 0
+		marked := in.Topic == first
 		if in.position == in.committed && !marked {
 			continue
 		}
 		o := kafka.CommittedOffset{TopicPartition: in.TopicPartition, Offset: in.position, LeaderEpoch: -1, Metadata: in.metadata}
 		if marked {
 			e.mark = len(e.positions)
-			o.Metadata = Mark{
-				Topic: in.id, Writer: t.env.ProcessID, Epoch: e.number, StreamTime: t.streamTime, Fingerprint: t.env.Fingerprint,
-				phase: t.walk.phase, from: t.walk.from,
-			}.Encode()
+			m := Mark{Topic: in.id, Writer: t.env.ProcessID, Epoch: e.number, StreamTime: t.streamTime, Fingerprint: t.env.Fingerprint}
+			t.stand(&m)
+			o.Metadata = m.Encode()
 		}
 		in.committed = in.position
 		e.positions = append(e.positions, o)

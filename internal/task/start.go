@@ -321,6 +321,14 @@ func (t *Task) maybeRun() {
 			return
 		}
 	}
+	for _, s := range t.stores {
+		for _, l := range s.lines {
+			if _, err := l.next(); err != nil {
+				t.fail(&StoreError{Store: s.name(), Err: err})
+				return
+			}
+		}
+	}
 	t.state = stateRunning
 	for i, in := range t.inputs {
 		t.env.Fetcher.Follow(kafka.Follow{TopicPartition: in.TopicPartition, TopicID: in.id, Position: in.position,

@@ -3,7 +3,6 @@ package task
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
 
 	"github.com/rekastream/reka/internal/replica"
 	"github.com/rekastream/reka/storage"
@@ -19,14 +18,14 @@ import (
 type timeline struct {
 	prefix  byte
 	table   *replica.Table
-	keys    [][]byte
+	keys    sortedKeys
 	horizon []byte
 	end     []byte // the first key that is beyond the timeline
 }
 
 // timelineHead is how many keys a head is filled with; it may grow to twice
 // as many.
-const timelineHead = 512
+const timelineHead = 32 << 10
 
 // timeAt is where the time stands in a timeline's key, and how long it is.
 const (
@@ -44,7 +43,7 @@ func newTimeline(table *replica.Table, prefix byte) *timeline {
 
 // next returns the first key, nil if there is none.
 func (l *timeline) next() ([]byte, error) {
-	for len(l.keys) == 0 {
+	for l.keys.n == 0 {
 		if l.horizon == nil {
 			return nil, nil
 		}
@@ -52,54 +51,40 @@ func (l *timeline) next() ([]byte, error) {
 			return nil, err
 		}
 	}
-	return l.keys[0], nil
+	return l.keys.first(), nil
 }
 
 // fill reads the keys from the horizon on.
 func (l *timeline) fill() error {
-	l.keys = l.keys[:0]
 	rng := storage.Range{From: l.horizon, To: l.end}
 	l.horizon = nil
-	for row, err := range l.table.Scan(rng) {
+	for row, err := range l.table.ScanOnce(rng) {
 		if err != nil {
-			l.horizon = rng.From
+			l.keys, l.horizon = sortedKeys{}, rng.From
 			return err
 		}
 		if len(row.Key) < timeAt+timeLen {
 			continue // nobody's entry
 		}
-		if len(l.keys) == timelineHead {
+		if l.keys.n == timelineHead {
 			l.horizon = bytes.Clone(row.Key)
 			return nil
 		}
-		l.keys = append(l.keys, bytes.Clone(row.Key))
+		l.keys.insert(row.Key)
 	}
 	return nil
 }
 
-// changed is told of a row that was set, or deleted.
+// changed is told of a row that has come, or gone.
 func (l *timeline) changed(key []byte, isDelete bool) {
-	if l.horizon != nil && bytes.Compare(key, l.horizon) >= 0 {
-		return
-	}
-	i, found := 0, false
-	if n := len(l.keys); n > 0 && bytes.Compare(key, l.keys[n-1]) > 0 {
-		i = n // the usual place of what is new
-	} else {
-		i, found = slices.BinarySearchFunc(l.keys, key, bytes.Compare)
-	}
 	switch {
-	case isDelete && found && i == 0:
-		l.keys[0] = nil
-		l.keys = l.keys[1:]
-	case isDelete && found:
-		l.keys = slices.Delete(l.keys, i, i+1)
-	case !isDelete && !found && len(key) >= timeAt+timeLen:
-		l.keys = slices.Insert(l.keys, i, bytes.Clone(key))
-		if len(l.keys) > 2*timelineHead {
-			l.horizon = l.keys[timelineHead]
-			clear(l.keys[timelineHead:])
-			l.keys = l.keys[:timelineHead]
+	case l.horizon != nil && bytes.Compare(key, l.horizon) >= 0:
+	case isDelete:
+		l.keys.remove(key)
+	case len(key) >= timeAt+timeLen:
+		l.keys.insert(key)
+		if l.keys.n > 2*timelineHead {
+			l.horizon = l.keys.cut(timelineHead)
 		}
 	}
 }
