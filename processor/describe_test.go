@@ -119,6 +119,29 @@ func TestProcessorDescribesCountsOnceItKnowsThem(t *testing.T) {
 	tester.Golden(t, "testdata/running.mmd", d.Mermaid())
 }
 
+func TestProcessorDescribesPartitionsThatCame(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(2))
+	tester.Input(tt, words)
+	s := &seen{all: map[int32]int{}}
+	var p *processor.Processor
+	tt.Start("app", func(i *tester.Instance) (_ []reka.Runner, err error) {
+		g, err := processor.NewGraph("g", s.reading()...)
+		if err != nil {
+			return nil, err
+		}
+		p, err = processor.New(i.Client(), g)
+		return []reka.Runner{p}, err
+	})
+	tt.Settle()
+	before, _ := p.Describe()
+	grow(t, tt, words.Name(), 6)
+	tt.Advance(look)
+	after, _ := p.Describe()
+	if before.Partitions[words.Name()] != 2 || after.Partitions[words.Name()] != 6 {
+		t.Errorf("counts %v, then %v", before.Partitions, after.Partitions)
+	}
+}
+
 // Names of stores, timers and operations may be anything.
 func TestNamesCannotBreakADiagram(t *testing.T) {
 	names := []string{`end`, `a"b`, "a`b", "x]y)", "<b>", "1. list", "- item", "a\nb", "a;b", "%%", "ü#&", `\`, "subgraph", "a-b", "a_b", "a|b", "{}"}

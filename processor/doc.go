@@ -68,7 +68,8 @@
 // another table more run all partitions, and the others wait until they are
 // upgraded as well. Where neither version has all that the other has, the
 // group refuses the one that runs fewer partitions, and Run says what differs.
-// Callbacks and outputs may change freely.
+// Callbacks and outputs may change freely. Compare says what a new graph does
+// to its group, and tester.Golden keeps a graph from changing unawares.
 //
 // # Duties of the one who runs it
 //

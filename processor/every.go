@@ -34,7 +34,7 @@ func Every(name string, interval time.Duration, c Clock, fn func(ctx *Context, n
 		if !ok {
 			p = &periodic{}
 			d.periodic = p
-			p.slot = d.store(graph.Store{Name: periodicStore, Changelog: reka.ChangelogTopic(d.graph.Group, periodicStore), Timelines: []byte{lineStream, lineWall}})
+			p.slot = d.store(graph.Store{Name: periodicStore, Changelog: reka.ChangelogTopic(d.graph.Group, periodicStore), Timelines: []byte{lineStream, lineWall}, Of: "periodic calls"})
 			d.begin = append(d.begin, p.begin)
 		}
 		for _, e := range p.all {
@@ -46,6 +46,7 @@ func Every(name string, interval time.Duration, c Clock, fn func(ctx *Context, n
 			d.wait(c, &task.Timed{Name: periodicStore, Store: p.slot, Lines: []task.Line{{Prefix: beat(c)}}, Chunk: 1, Run: p.run, Skip: p.skip})
 		}
 		p.all = append(p.all, every{name, interval.Milliseconds(), c, fn})
+		d.graph.Timers = append(d.graph.Timers, graph.Timer{Name: name, Clock: c.String(), Interval: interval.Milliseconds()})
 		return nil
 	})
 }

@@ -43,12 +43,19 @@ func (g *Graph) Inputs() []string {
 	return out
 }
 
-// Outputs returns the topics that callbacks may emit to.
+// Outputs returns the topics that callbacks may emit to, but for the group's
+// own.
 func (g *Graph) Outputs() []string {
+	own := map[string]bool{}
+	for _, p := range g.parts {
+		for _, in := range p.spec.Inputs {
+			own[in.Topic] = in.Internal()
+		}
+	}
 	var out []string
 	for _, p := range g.parts {
 		for _, o := range p.spec.Outputs {
-			if !slices.Contains(out, o.Topic) {
+			if !own[o.Topic] && !slices.Contains(out, o.Topic) {
 				out = append(out, o.Topic)
 			}
 		}

@@ -170,6 +170,7 @@ func (s *session) acceptsOf(sg *subgraph, own []assign.Task, d *assign.ShareData
 		return err
 	}
 	sg.partitions = most
+	s.tellCounts()
 	return nil
 }
 

@@ -53,6 +53,7 @@ func (s *session) prepare(ctx context.Context) error {
 	for _, part := range p.graph.parts {
 		s.subgraphs = append(s.subgraphs, s.newSubgraph(part))
 	}
+	s.tellCounts()
 	if !p.cfg.dynamic && s.store != nil {
 		s.instance = s.process
 	}

@@ -27,6 +27,7 @@ type Processor struct {
 	changed chan struct{} // closed and replaced with each change of status
 	err     error         // of Run, once it has ended
 	session *session      // while Run runs
+	counts  counts        // of topics, once they were looked at
 }
 
 // New returns a processor. It validates and does not dial.

@@ -41,7 +41,7 @@ func (s *State[T]) declare(d *declaration) error {
 		return fmt.Errorf("group table %s is declared twice", s.table.Name())
 	}
 	d.slots[s] = len(d.graph.Stores)
-	d.graph.Stores = append(d.graph.Stores, graph.Store{Name: tableStore, Changelog: s.table.Name()})
+	d.graph.Stores = append(d.graph.Stores, graph.Store{Name: tableStore, Changelog: s.table.Name(), Of: "group table"})
 	return nil
 }
 
@@ -162,7 +162,7 @@ func (s *Rows[T]) declare(d *declaration) error {
 	if err := d.once(s, s.what()); err != nil {
 		return err
 	}
-	decl := graph.Store{Name: s.storeName}
+	decl := graph.Store{Name: s.storeName, Of: "rows"}
 	if !s.local {
 		decl.Changelog = reka.ChangelogTopic(d.graph.Group, s.storeName)
 	}

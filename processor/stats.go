@@ -69,7 +69,7 @@ func newPartitionStats(of *part, s task.Stats) PartitionStats {
 	if len(s.Counters) > 0 {
 		out.Counters = make(map[string]int64, len(s.Counters))
 		for i, n := range s.Counters {
-			out.Counters[of.counters[i]] = n
+			out.Counters[of.counters[i]] += n
 		}
 	}
 	if s.StreamTime >= 0 {

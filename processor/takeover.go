@@ -148,7 +148,7 @@ func (s *session) findStarts(t *takeover, slots []*slot) ([]taken, error) {
 	out := make([]taken, len(slots))
 	for i, sl := range slots {
 		out[i].slot = sl
-		first := committed[sl.partition(g.Inputs[0].Topic)]
+		first := committed[sl.partition(g.Marked())]
 		out[i].start.Mark, _ = task.DecodeMark(first.Metadata) // not a mark: no stream time
 		for _, in := range g.Inputs {
 			tp := sl.partition(in.Topic)
@@ -263,6 +263,13 @@ func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map
 	out := map[kafka.TopicPartition]int64{}
 	var earliest, latest []kafka.TopicPartition
 	for _, sl := range slots {
+		if tp := sl.partition(sl.of.spec.Marked()); len(sl.of.spec.Inputs) == 0 { // a joined table carries the mark
+			if o, ok := committed[tp]; ok {
+				out[tp] = o.Offset
+			} else {
+				earliest = append(earliest, tp)
+			}
+		}
 		for _, in := range sl.of.spec.Inputs {
 			tp := sl.partition(in.Topic)
 			if o, ok := committed[tp]; ok {
@@ -294,7 +301,7 @@ func (s *session) startOffsets(ctx context.Context, slots []*slot, committed map
 func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset) (map[*slot]bool, error) {
 	out := map[*slot]bool{}
 	for _, sl := range slots {
-		known := false
+		_, known := committed[sl.partition(sl.of.spec.Marked())]
 		for _, in := range sl.of.spec.Inputs {
 			_, ok := committed[sl.partition(in.Topic)]
 			known = known || ok
@@ -327,11 +334,16 @@ func (s *session) lostOffsets(ctx context.Context, slots []*slot, committed map[
 func (s *session) claim(t *takeover, slots []*slot, committed map[kafka.TopicPartition]kafka.CommittedOffset, starts map[kafka.TopicPartition]int64) error {
 	offsets := make([]kafka.CommittedOffset, 0, len(starts))
 	for _, sl := range slots {
-		for i, in := range sl.of.spec.Inputs {
-			tp := sl.partition(in.Topic)
-			id := s.spec.topics[in.Topic].ID
-			o := kafka.CommittedOffset{TopicPartition: tp, Offset: starts[tp], LeaderEpoch: -1, Metadata: task.TopicMetadata(id)}
-			if i == 0 {
+		first := sl.of.spec.Marked()
+		for _, topic := range sl.of.spec.Copartitioned() {
+			tp := sl.partition(topic)
+			start, ok := starts[tp]
+			if !ok {
+				continue // a joined table: it goes on where it was
+			}
+			id := s.spec.topics[topic].ID
+			o := kafka.CommittedOffset{TopicPartition: tp, Offset: start, LeaderEpoch: -1, Metadata: task.TopicMetadata(id)}
+			if topic == first {
 				mark, _ := task.DecodeMark(committed[tp].Metadata)
 				mark.Topic, mark.Writer, mark.Fingerprint = id, s.process, s.print
 				o.Metadata = mark.Encode()

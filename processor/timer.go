@@ -122,7 +122,8 @@ func (t *Timers) declare(d *declaration) error {
 	}
 	d.seen[t] = true
 	d.unbound(t, t.what())
-	d.slots[t] = d.store(graph.Store{Name: t.timers, Changelog: reka.ChangelogTopic(d.graph.Group, t.timers), Timelines: []byte{lineDue}})
+	d.slots[t] = d.store(graph.Store{Name: t.timers, Changelog: reka.ChangelogTopic(d.graph.Group, t.timers), Timelines: []byte{lineDue}, Of: "timers", Details: t.clock.String()})
+	d.graph.Timers = append(d.graph.Timers, graph.Timer{Name: t.timers, Clock: t.clock.String()})
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (s *VersionedRows[T]) declare(d *declaration) error {
 	if err := d.once(s, s.what()); err != nil {
 		return err
 	}
-	slot := d.store(graph.Store{Name: s.storeName, Changelog: reka.ChangelogTopic(d.graph.Group, s.storeName), Timelines: []byte{lineExpiry}})
+	slot := d.store(graph.Store{Name: s.storeName, Changelog: reka.ChangelogTopic(d.graph.Group, s.storeName), Timelines: []byte{lineExpiry}, Of: "versions", Details: fmt.Sprintf("history %v", time.Duration(s.history)*time.Millisecond)})
 	d.slots[s] = slot
 	d.after = append(d.after, task.Step{Raise: -1, Run: &task.Timed{
 		Name: s.storeName, Store: slot, Lazy: true, Chunk: 64,

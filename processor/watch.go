@@ -228,6 +228,7 @@ func (s *session) grew(topics map[string]kafka.Topic) error {
 			continue
 		}
 		sg.partitions = n
+		s.tellCounts()
 		if sg.planned < n {
 			more = true
 			s.p.log.Info("partitions were added to the inputs; joining again to share them",

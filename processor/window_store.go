@@ -60,6 +60,14 @@ const (
 	rowTimed   = 2
 )
 
+// rowsOf says what the rows are, for descriptions.
+func (s *timed[T]) rowsOf() string {
+	if s.session {
+		return "sessions"
+	}
+	return "windows"
+}
+
 func (s *timed[T]) what() string { return fmt.Sprintf("store %q", s.storeName) }
 
 func (s *timed[T]) declareAs(d *declaration, handle any) error {
@@ -80,7 +88,7 @@ func (s *timed[T]) declareAs(d *declaration, handle any) error {
 	if err := d.once(handle, s.what()); err != nil {
 		return err
 	}
-	slot := d.store(graph.Store{Name: s.storeName, Changelog: reka.ChangelogTopic(d.graph.Group, s.storeName), Timelines: []byte{lineExpiry}})
+	slot := d.store(graph.Store{Name: s.storeName, Changelog: reka.ChangelogTopic(d.graph.Group, s.storeName), Timelines: []byte{lineExpiry}, Of: s.rowsOf(), Details: s.w.String()})
 	d.slots[handle] = slot
 	d.after = append(d.after, task.Step{Raise: -1, Run: &task.Timed{
 		Name: s.storeName, Store: slot, Lazy: true, Chunk: 256,

@@ -19,6 +19,7 @@ func (b *Builder) compile() (*processor.Graph, error) {
 			n.build()
 		}
 	}
+	b.identify()
 	names := map[*node]string{}
 	groups := b.subgraphs()
 	for _, nodes := range groups {
@@ -42,13 +43,14 @@ func partName(nodes []*node) string {
 
 // part makes one subgraph, and numbers what is in it.
 func (b *Builder) part(nodes []*node, names map[*node]string) processor.Part {
-	p := processor.Part{Graph: graph.Graph{Subgraph: names[nodes[0].root()], NullKeysAnywhere: true}, Holds: []int64{0}, Edges: b.policies}
+	p := processor.Part{Graph: graph.Graph{Subgraph: names[nodes[0].root()], NullKeysAnywhere: true, JoinsRun: true}, Holds: []int64{0}, Edges: b.policies}
 	g := &p.Graph
 	outputs, lookups := map[string]int{}, map[string]int{}
 	for _, n := range nodes {
+		g.Operations = append(g.Operations, n.operation())
 		for _, s := range n.stores {
 			s.index = len(g.Stores)
-			g.Stores = append(g.Stores, s.spec)
+			g.Stores = append(g.Stores, n.described(s))
 		}
 		for _, o := range n.outputs {
 			i, ok := outputs[o.topic]

@@ -55,6 +55,7 @@ type exec struct {
 	endBuf, wireBuf  []byte // likewise
 	listBuf          []byte // of rows that are lists; likewise
 	lastKey          string
+	caches           map[*store]any // what operations keep that can be made again
 }
 
 // execOf returns the exec of a record's task.

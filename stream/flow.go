@@ -22,7 +22,10 @@ type Flow[T any] struct {
 }
 
 // shared is made by the first operation that needs it.
-type shared[T any] struct{ flow *Flow[T] }
+type shared[T any] struct {
+	flow     *Flow[T]
+	nullKeys bool // something behind it has a result for records without a key
+}
 
 func newFlow[T any](n *node, c codec.Codec[T]) Flow[T] {
 	return Flow[T]{n: n, out: &port[event[T]]{}, codec: c, shared: &shared[T]{}}
@@ -55,6 +58,9 @@ func From[T any](b *Builder, t reka.Topic[T], opts ...SourceOption) Flow[T] {
 	src := sourceOf(b, t, "from")
 	if src == nil {
 		return newFlow[T](b.node("from"), nil)
+	}
+	if j := src.n.join; j != nil && j.spec.First {
+		b.failIn(src.n, "read as a table, too, whose rows come before any record: TableFirst does not go with it")
 	}
 	if src.n.input == nil {
 		spec := graph.Input{Topic: t.Name()}

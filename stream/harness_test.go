@@ -19,6 +19,7 @@ type scene struct {
 	tt    *tester.Tester
 	app   *tester.Instance
 	graph *processor.Graph
+	now   *processor.Processor // as it was started last
 	ins   map[string]*tester.InputTopic[string]
 	seen  map[string]int // records of an output that were read
 }
@@ -31,6 +32,14 @@ func rows(name string) reka.Table[string] { return reka.NewTable(name, codec.Str
 
 // play starts the graph that build declares, with the input topics named.
 func play(t *testing.T, inputs string, build func(*stream.Builder)) *scene {
+	t.Helper()
+	s := playLater(t, inputs, build)
+	s.start()
+	return s
+}
+
+// playLater is play for a graph that does not start by itself.
+func playLater(t *testing.T, inputs string, build func(*stream.Builder)) *scene {
 	t.Helper()
 	b := stream.NewBuilder("g")
 	build(b)
@@ -45,11 +54,20 @@ func play(t *testing.T, inputs string, build func(*stream.Builder)) *scene {
 	for _, name := range g.Outputs() {
 		s.tt.CreateTopic(name, 1)
 	}
-	s.app = s.tt.Start("app", func(i *tester.Instance) ([]reka.Runner, error) {
-		p, err := processor.New(i.Client(), g, processor.WithStorage(i.Storage()))
+	return s
+}
+
+// start starts the graph.
+func (s *scene) start() { s.startOn("app") }
+
+// startOn starts the graph as an instance with a disk of its own.
+func (s *scene) startOn(instance string) {
+	s.t.Helper()
+	s.app = s.tt.Start(instance, func(i *tester.Instance) ([]reka.Runner, error) {
+		p, err := processor.New(i.Client(), s.graph, processor.WithStorage(i.Storage()))
+		s.now = p
 		return []reka.Runner{p}, err
 	})
-	return s
 }
 
 // send writes records, as "key:value@time" in milliseconds; an empty value

@@ -15,6 +15,7 @@ type node struct {
 	op      string // what it is called in errors and descriptions
 	base    string // what names of its own begin with: the nearest source or store before it
 	name    string // of what it owns; empty: owns nothing
+	id      string // in descriptions, unique in the graph; set when it is built
 	parents []*node
 	group   *node // of the subgraph: root of its tree, see root
 

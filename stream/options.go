@@ -63,10 +63,28 @@ func fold(opts []Option) (o options) {
 	return o
 }
 
+// misplaced returns the name of an option that an operation does not have.
+func (o *options) misplaced(op string) string {
+	switch {
+	case o.first && op != "from":
+		return "TableFirst"
+	case o.history != nil && op != "from":
+		return "Versioned"
+	case o.wait != nil && op != "jointable" && op != "leftjointable":
+		return "WithTableWait"
+	case (o.lateLeft != nil || o.lateRight != nil) && op != "join":
+		return "LateLeft or LateRight"
+	}
+	return ""
+}
+
 // codecOf returns the codec that was set for results of type T, or was.
 func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
 	if o.bad {
 		n.b.failIn(n, "a nil option")
+	}
+	if name := o.misplaced(n.op); name != "" {
+		n.b.failIn(n, "%s is no option of it", name)
 	}
 	if o.codec == nil {
 		return was

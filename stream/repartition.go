@@ -14,7 +14,7 @@ import (
 func (f Flow[T]) Repartition(opts ...Option) Flow[T] {
 	o := fold(opts)
 	f.codec = codecOf(f.then("repartition").n, &o, f.codec)
-	return f.through("repartition", o)
+	return f.through("repartition", o, new(bool))
 }
 
 // placed returns the flow with each record in the partition of its key: as it
@@ -24,20 +24,29 @@ func (f Flow[T]) placed(o options) Flow[T] {
 		return f
 	}
 	if f.shared.flow == nil {
-		through := f.through("repartition", options{name: o.name, partitions: o.partitions})
+		through := f.through("keyed", options{name: o.name, partitions: o.partitions}, &f.shared.nullKeys)
 		f.shared.flow = &through
 	}
 	return *f.shared.flow
 }
 
-// through is the flow behind a repartition topic.
-func (f Flow[T]) through(op string, o options) Flow[T] {
+// placedWithNulls is placed for operations that have a result for records
+// without a key: these go through the topic, too, to any partition.
+func (f Flow[T]) placedWithNulls(o options) Flow[T] {
+	if f.shared != nil {
+		f.shared.nullKeys = true
+	}
+	return f.placed(o)
+}
+
+// through is the flow behind a repartition topic. Records without a key pass
+// if nullKeys is set by the time that the graph runs.
+func (f Flow[T]) through(op string, o options, nullKeys *bool) Flow[T] {
 	b := f.b()
 	n := b.node(op, f.n)
 	topic := b.repartition(n.own(o.name))
-	out := Flow[T]{}
 	src := repartitioned(n, f.codec, o.partitions)
-	out = newFlow(src, f.codec)
+	out := newFlow(src, f.codec)
 	if !needCodec(n, f.codec) {
 		return out
 	}
@@ -45,7 +54,7 @@ func (f Flow[T]) through(op string, o options) Flow[T] {
 	write := toTopic(n, topic, f.codec)
 	keys := n.counter("records without a key")
 	f.add(func(x *exec, e event[T]) {
-		if e.key == nil {
+		if e.key == nil && !*nullKeys {
 			x.count(keys)
 			return
 		}

@@ -48,7 +48,7 @@ func (w JoinWindow) validate() error {
 //
 // Both need a codec, since their records are kept until their windows close.
 func Join[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key string, l L, r R) V, opts ...Option) Flow[V] {
-	p := newStreamJoin[L, R, V](l, r, w, opts)
+	p := newStreamJoin[L, R, V](l.placed(options{}), r.placed(options{}), w, opts)
 	p.n.details = append(p.n.details, "inner, "+w.String())
 	if fn == nil {
 		p.n.b.failIn(p.n, "no function")
@@ -62,7 +62,7 @@ func Join[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key string, l
 // LeftJoin is Join with a result for every left record: one without a right
 // one (nil) when its window has closed, if it found no partner until then.
 func LeftJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key string, l L, r *R) V, opts ...Option) Flow[V] {
-	p := newStreamJoin[L, R, V](l, r, w, opts)
+	p := newStreamJoin[L, R, V](l.placedWithNulls(options{}), r.placed(options{}), w, opts)
 	p.n.details = append(p.n.details, "left, "+w.String())
 	if fn == nil {
 		p.n.b.failIn(p.n, "no function")
@@ -77,7 +77,7 @@ func LeftJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key strin
 // the other (nil) when its window has closed, if it found no partner until
 // then.
 func OuterJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key string, l *L, r *R) V, opts ...Option) Flow[V] {
-	p := newStreamJoin[L, R, V](l, r, w, opts)
+	p := newStreamJoin[L, R, V](l.placedWithNulls(options{}), r.placedWithNulls(options{}), w, opts)
 	p.n.details = append(p.n.details, "outer, "+w.String())
 	if fn == nil {
 		p.n.b.failIn(p.n, "no function")
@@ -129,18 +129,17 @@ type joinSide[T any] struct {
 }
 
 func newStreamJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, opts []Option) *streamJoin[L, R, V] {
-	lp, rp := l.placed(options{}), r.placed(options{})
-	n := l.b().node("join", lp.n, rp.n)
+	n := l.b().node("join", l.n, r.n)
 	o := fold(opts)
 	out := newFlow(n, codecOf[V](n, &o, nil))
 	n.own(o.name)
 	p := &streamJoin[L, R, V]{n: n, out: out, w: w}
 	before, after, grace := w.before.Milliseconds(), w.after.Milliseconds(), w.grace.Milliseconds()
-	p.left = &joinSide[L]{in: lp, codec: lp.codec, side: sideLeft, line: lineLeft, back: before, ahead: after, closes: max(0, after) + 1 + grace}
-	p.right = &joinSide[R]{in: rp, codec: rp.codec, side: sideRight, line: lineRight, back: after, ahead: before, closes: max(0, before) + 1 + grace}
+	p.left = &joinSide[L]{in: l, codec: l.codec, side: sideLeft, line: lineLeft, back: before, ahead: after, closes: max(0, after) + 1 + grace}
+	p.right = &joinSide[R]{in: r, codec: r.codec, side: sideRight, line: lineRight, back: after, ahead: before, closes: max(0, before) + 1 + grace}
 	p.left.bucket, p.right.bucket = before+after+1, before+after+1
-	p.left.late = lateSide(n, p, o.lateLeft, lp.codec)
-	p.right.late = lateSide(n, p, o.lateRight, rp.codec)
+	p.left.late = lateSide(n, p, o.lateLeft, l.codec)
+	p.right.late = lateSide(n, p, o.lateRight, r.codec)
 	return p
 }
 
@@ -189,20 +188,8 @@ func (p *streamJoin[L, R, V]) declare(left, right bool) {
 			Lines: []task.Line{{Prefix: lineRight, Lag: p.right.closes}, {Prefix: lineLeft, Lag: p.left.closes}}, Run: p.release,
 		}}
 	}
-	p.left.in.add(func(x *exec, e event[L]) {
-		takeRecord(x, &e, p.left, p.right, joinCalls[L, R]{
-			now: p.now(x), missing: p.missing, late: p.tooLate,
-			pair:  func(l *L, r *R, time int64) { p.emit(x, e.key, l, r, time) },
-			alone: func(l *L) { p.emit(x, e.key, l, nil, e.time) },
-		})
-	})
-	p.right.in.add(func(x *exec, e event[R]) {
-		takeRecord(x, &e, p.right, p.left, joinCalls[R, L]{
-			now: p.now(x), missing: p.missing, late: p.tooLate,
-			pair:  func(r *R, l *L, time int64) { p.emit(x, e.key, l, r, time) },
-			alone: func(r *R) { p.emit(x, e.key, nil, r, e.time) },
-		})
-	})
+	p.left.in.add(p.takeLeft)
+	p.right.in.add(p.takeRight)
 }
 
 // emit hands a result on.
@@ -219,13 +206,4 @@ func (p *streamJoin[L, R, V]) tooLate(x *exec, key []byte, time int64) {
 	x.rec.Note("late record", func() error {
 		return fmt.Errorf("%s: key %s at %d is late: stream time is %d", p.n.name, kafka.QuoteKey(key), time, p.now(x))
 	})
-}
-
-// joinCalls are what a record of one side causes.
-type joinCalls[T, U any] struct {
-	now     int64
-	missing *counter
-	late    func(x *exec, key []byte, time int64)
-	pair    func(own *T, other *U, time int64)
-	alone   func(own *T)
 }

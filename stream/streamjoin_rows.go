@@ -38,43 +38,113 @@ const (
 
 var errJoinRow = errors.New("not a row of a join")
 
-// takeRecord is one record of a side: its matches, then its place among those
-// that wait.
-func takeRecord[T, U any](x *exec, e *event[T], own *joinSide[T], other *joinSide[U], do joinCalls[T, U]) {
-	closed := do.now >= e.time+own.closes
+// fate is what becomes of a record before partners are looked for.
+type fate int8
+
+const (
+	joins   fate = iota
+	dropped      // cannot join anything, and is counted
+	belated      // its window is closed, and it has no key to find a partner by
+	single       // has no key, but a result of its own
+)
+
+func (s *joinSide[T]) fate(e *event[T], now int64) fate {
 	switch {
-	case e.null || e.key == nil && !own.nulls:
-		x.count(do.missing)
+	case e.null || e.key == nil && !s.nulls:
+		return dropped
+	case e.key != nil:
+		return joins
+	case s.closed(e.time, now):
+		return belated
+	}
+	return single
+}
+
+// closed reports whether the window of a record at a time is closed.
+func (s *joinSide[T]) closed(time, now int64) bool { return now >= time+s.closes }
+
+// takeLeft is one record of the left side: its matches, then its place among
+// those that wait. takeRight is its mirror image.
+func (p *streamJoin[L, R, V]) takeLeft(x *exec, e event[L]) {
+	now := p.now(x)
+	switch p.left.fate(&e, now) {
+	case dropped:
+		x.count(p.missing)
 		return
-	case e.key == nil && closed:
-		late(x, e, own, do)
+	case belated:
+		tooLate(x, p, p.left, e)
 		return
-	case e.key == nil:
-		do.alone(&e.value)
+	case single:
+		p.emitLeft(x, e)
 		return
 	}
-	partners := other.find(x, e.key, span{e.time - own.back, e.time + own.ahead, do.now})
-	if x.failed() {
-		return
-	}
-	for i := range partners {
-		if other.nulls {
-			other.settled(x, e.key, &partners[i])
-		}
-		do.pair(&e.value, &partners[i].value, max(e.time, partners[i].time))
+	partners := p.right.find(x, e.key, span{e.time - p.left.back, e.time + p.left.ahead, now})
+	if len(partners) > 0 {
+		p.pairLeft(x, e, partners)
 	}
 	switch {
-	case !closed:
-		own.store(x, e, len(partners) == 0)
+	case !p.left.closed(e.time, now):
+		p.left.store(x, &e, len(partners) == 0)
 	case len(partners) == 0:
-		late(x, e, own, do)
+		tooLate(x, p, p.left, e)
 	}
 }
 
-func late[T, U any](x *exec, e *event[T], own *joinSide[T], do joinCalls[T, U]) {
-	do.late(x, e.key, e.time)
-	if own.late != nil {
-		own.late(x, e)
+func (p *streamJoin[L, R, V]) pairLeft(x *exec, e event[L], partners []kept[R]) {
+	for i := range partners {
+		if p.right.nulls {
+			p.right.settled(x, e.key, &partners[i])
+		}
+		p.emit(x, e.key, &e.value, &partners[i].value, max(e.time, partners[i].time))
+	}
+}
+
+func (p *streamJoin[L, R, V]) emitLeft(x *exec, e event[L]) { p.emit(x, e.key, &e.value, nil, e.time) }
+
+func (p *streamJoin[L, R, V]) takeRight(x *exec, e event[R]) {
+	now := p.now(x)
+	switch p.right.fate(&e, now) {
+	case dropped:
+		x.count(p.missing)
+		return
+	case belated:
+		tooLate(x, p, p.right, e)
+		return
+	case single:
+		p.emitRight(x, e)
+		return
+	}
+	partners := p.left.find(x, e.key, span{e.time - p.right.back, e.time + p.right.ahead, now})
+	if len(partners) > 0 {
+		p.pairRight(x, e, partners)
+	}
+	switch {
+	case !p.right.closed(e.time, now):
+		p.right.store(x, &e, len(partners) == 0)
+	case len(partners) == 0:
+		tooLate(x, p, p.right, e)
+	}
+}
+
+func (p *streamJoin[L, R, V]) pairRight(x *exec, e event[R], partners []kept[L]) {
+	for i := range partners {
+		if p.left.nulls {
+			p.left.settled(x, e.key, &partners[i])
+		}
+		p.emit(x, e.key, &partners[i].value, &e.value, max(e.time, partners[i].time))
+	}
+}
+
+func (p *streamJoin[L, R, V]) emitRight(x *exec, e event[R]) { p.emit(x, e.key, nil, &e.value, e.time) }
+
+// tooLate accounts for a record that came too late.
+func tooLate[T any, L, R, V any](x *exec, p *streamJoin[L, R, V], s *joinSide[T], e event[T]) {
+	if x.failed() {
+		return
+	}
+	p.tooLate(x, e.key, e.time)
+	if s.late != nil {
+		s.late(x, &e)
 	}
 }
 

@@ -20,6 +20,22 @@ type Table[T any] struct {
 
 	// get returns a row as it is after the change at hand, and its time.
 	get func(x *exec, key []byte) (v T, time int64, ok bool)
+
+	// asOf returns a row as it was at a time; nil: not known, see Versioned.
+	// A record that waits for the table was held back before the history was
+	// over, so that it sees what there was then. history is how far back that
+	// is sure to be known, in milliseconds.
+	asOf    func(x *exec, key []byte, at moment) (v T, ok bool)
+	history int64
+
+	// first says that some rows came without a change.
+	first bool
+}
+
+// moment is a time that a table is asked for.
+type moment struct {
+	time   int64
+	waited bool
 }
 
 func newTable[T any](n *node, c codec.Codec[T]) Table[T] {
@@ -39,43 +55,71 @@ func (t Table[T]) add(s sink[change[T]]) {
 	}
 }
 
-// TableOption is an option of FromTable.
-type TableOption interface{ applyTable(*graph.Join) }
-
-type tableOption func(*graph.Join)
-
-func (f tableOption) applyTable(j *graph.Join) { f(j) }
-
-// TableFirst loads the table to its end before the group's first record.
-// Afterwards its changes are merged by time like any others.
-func TableFirst() TableOption { return tableOption(func(j *graph.Join) { j.First = true }) }
+// TableFirst is an option of FromTable: it loads the table to its end before
+// the group's first record. Afterwards its changes are merged by time like any
+// others. What is loaded so is there to be joined with, but makes no changes:
+// operations that live by them do not take such a table.
+func TableFirst() Option { return optionFunc(func(o *options) { o.first = true }) }
 
 // FromTable reads a topic as a table. The topic is its changelog: it should be
 // a compacted one. Records without a value delete, those without a key are
 // counted and dropped.
-func FromTable[T any](b *Builder, t reka.Table[T], opts ...TableOption) Table[T] {
+//
+// Options are TableFirst, Versioned and Named. With a name, the rows are kept
+// in a store of the group's own, too. Without one, rows that a move to another
+// process has to load are read from the topic, where compaction may have taken
+// what a later change replaces.
+func FromTable[T any](b *Builder, t reka.Table[T], opts ...Option) Table[T] {
 	src := sourceOf[T](b, t, "fromtable")
 	if src == nil {
 		return newTable[T](b.node("fromtable"), nil)
 	}
 	n := src.n
-	if n.join != nil {
+	if out, ok := n.table.(Table[T]); ok {
 		if len(opts) > 0 {
 			b.failIn(n, "options belong to the first use of a table")
 		}
-		out, _ := n.table.(Table[T])
 		return out
 	}
-	out := newTable(n, t.Codec())
-	j := &join{spec: graph.Join{Topic: t.Name()}}
-	for _, o := range opts {
-		if o == nil {
-			b.failIn(n, "a nil option")
-			continue
-		}
-		o.applyTable(&j.spec)
+	o := fold(opts)
+	codecOf(n, &o, t.Codec())
+	if o.first && (o.history != nil || o.name != "") {
+		b.failIn(n, "TableFirst does not go with Versioned or Named")
 	}
-	n.join, n.table = j, out
+	var out Table[T]
+	switch {
+	case o.history != nil:
+		out = versionsOf(src.asInput(), &o)
+	case o.name != "":
+		in := src.asInput()
+		kept := b.node("fromtable", in.n)
+		kept.own(o.name)
+		out = in.tableIn(kept, t.Codec(), in.out.addFirst)
+	default:
+		out = joined(n, t, o.first)
+	}
+	n.table = out
+	return out
+}
+
+// asInput returns the topic's records, which the group reads as an input whose
+// records go before those of streams.
+func (src *source[T]) asInput() Flow[T] {
+	if src.n.input == nil {
+		src.n.input = sourceInput(src.flow, graph.Input{Topic: src.n.base, Nulls: true, NullKeys: true})
+	}
+	src.n.input.spec.Table = true
+	return src.flow
+}
+
+// joined is a table whose rows follow its topic.
+func joined[T any](n *node, t reka.Table[T], first bool) Table[T] {
+	out := newTable(n, t.Codec())
+	if out.first = first; first && n.input != nil {
+		n.b.failIn(n, "read as a stream, too, which would miss rows: TableFirst does not go with it")
+	}
+	j := &join{spec: graph.Join{Topic: t.Name(), First: first}}
+	n.join = j
 	c := t.Codec()
 	out.get = func(x *exec, key []byte) (v T, time int64, ok bool) {
 		raw, time, ok := x.rec.JoinRow(j.index, key)
@@ -85,7 +129,7 @@ func FromTable[T any](b *Builder, t reka.Table[T], opts ...TableOption) Table[T]
 		v, ok = decodeStored(x, c, raw, place{topic: t.Name(), key: key})
 		return v, time, ok
 	}
-	n.join.run = func(ctx *processor.Context) error {
+	j.run = func(ctx *processor.Context) error {
 		x := execIn(ctx)
 		src := x.rec.Source()
 		if src.Key == nil {
@@ -131,10 +175,18 @@ func decodeStored[T any](x *exec, c codec.Codec[T], raw []byte, at place) (v T, 
 func Changes[T any](t Table[T]) Flow[T] {
 	out := newFlow(t.b().node("changes", t.n), t.codec)
 	out.rekeyed = t.rekeyed
+	t.needChanges(out.n)
 	t.add(func(x *exec, e change[T]) {
 		out.out.emit(x, event[T]{key: e.key, value: e.new, null: !e.hasNew, time: e.time})
 	})
 	return out
+}
+
+// needChanges reports that an operation lives by changes of all rows.
+func (t Table[T]) needChanges(n *node) {
+	if t.first {
+		t.b().failIn(n, "lives by the changes of a table, which has rows that came without any: TableFirst does not go with it")
+	}
 }
 
 // ToTable makes a table of the stream: the last value of each key; a record
@@ -142,10 +194,15 @@ func Changes[T any](t Table[T]) Flow[T] {
 // without a key are counted and dropped.
 func (f Flow[T]) ToTable(opts ...Option) Table[T] {
 	o := fold(opts)
-	in := f.placed(o)
+	in := f.placed(options{partitions: o.partitions})
 	n := f.b().node("totable", in.n)
 	c := codecOf(n, &o, f.codec)
 	n.own(o.name)
+	return in.tableIn(n, c, in.add)
+}
+
+// tableIn makes a table of the stream in a store of n.
+func (f Flow[T]) tableIn(n *node, c codec.Codec[T], add func(sink[event[T]])) Table[T] {
 	out := newTable(n, c)
 	if !needCodec(n, c) {
 		return out
@@ -153,7 +210,7 @@ func (f Flow[T]) ToTable(opts ...Option) Table[T] {
 	rows := stored(n, n.store(""), c)
 	out.get = rows.get
 	nulls := n.counter("records without a key")
-	in.add(func(x *exec, e event[T]) {
+	add(func(x *exec, e event[T]) {
 		if e.key == nil {
 			x.count(nulls)
 			return

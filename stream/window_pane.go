@@ -9,20 +9,24 @@ import (
 
 // Hopping windows whose aggregates can be merged, and that are emitted on
 // close only, are kept as panes, of which each window is a whole number: a
-// record changes one of them, however many windows it is in. Beside the panes
-// each key has one entry in the timeline, for its next window:
+// record changes one of them, however many windows it is in
+// (Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005). Rows have the
+// keys
 //
-//	open ‖ start ‖ key     the next window of the key to be closed
-//	next ‖ key             start of that window, and of the key's newest pane
-//	pane ‖ start ‖ key     aggregate of a pane
+//	open ‖ start ‖ key       the next window to be closed, of any key; key is
+//	                         the first one that it is still to be closed for
+//	next ‖ 8 bytes ‖ key     a key that has panes; the start of its newest one
+//	pane ‖ start ‖ key       aggregate of a pane
 //
-// When the window closes, its panes are merged, those that are in no later one
-// are deleted, and the entry moves to the next window that has a pane.
-// (Li et al., "No pane, no gain", SIGMOD Record 34(1), 2005.)
+// When a window closes, the panes of each key are merged, and those that are in
+// no later window are deleted.
 const (
-	rowNext = 3
-	rowPane = 4
+	lineKeys = 3
+	rowPane  = 4
 )
+
+// paneKeys is how many keys a window is closed for at a time.
+const paneKeys = 64
 
 type paneOp[T, A any] struct {
 	*windowOp[T, A]
@@ -35,172 +39,174 @@ func newPaneOp[T, A any](p *windowOp[T, A], st *store) *paneOp[T, A] {
 }
 
 func (p *paneOp[T, A]) steps() {
-	p.n.before = []*task.Timed{{Lines: []task.Line{{Prefix: lineOpen, Lag: p.w.CloseTime(p.w.At(0))}}, Run: p.close}}
+	p.n.before = []*task.Timed{{Lines: []task.Line{{Prefix: lineOpen, Lag: p.w.CloseTime(p.w.At(0))}}, Run: p.close, Chunk: 1}}
 }
 
-// upcoming is a key's row of kind next.
-type upcoming struct{ start, newest int64 }
+// keyRow returns the key of a key's own row in scratch memory.
+func (p *paneOp[T, A]) keyRow(x *exec, key []byte) []byte {
+	x.keyBuf = windowRow(x.keyBuf[:0], lineKeys, 0, key)
+	return x.keyBuf
+}
 
-func (p *paneOp[T, A]) upcoming(x *exec, key []byte) (u upcoming, ok bool) {
-	x.keyBuf = append(append(x.keyBuf[:0], rowNext), key...)
-	raw, ok := x.rec.Get(p.st.index, x.keyBuf)
-	if !ok || len(raw) != 16 {
-		return u, false
+// newest returns the start of a key's newest pane.
+func (p *paneOp[T, A]) newest(x *exec, key []byte) (start int64, ok bool) {
+	raw, ok := x.rec.Get(p.st.index, p.keyRow(x, key))
+	if !ok || len(raw) != 8 {
+		return 0, false
 	}
-	return upcoming{int64(binary.BigEndian.Uint64(raw)), int64(binary.BigEndian.Uint64(raw[8:]))}, true
+	return int64(binary.BigEndian.Uint64(raw)), true
 }
 
-func (p *paneOp[T, A]) setUpcoming(x *exec, key []byte, u upcoming) {
-	x.keyBuf = append(append(x.keyBuf[:0], rowNext), key...)
-	x.valueBuf = binary.BigEndian.AppendUint64(x.valueBuf[:0], uint64(u.start))
-	x.valueBuf = binary.BigEndian.AppendUint64(x.valueBuf, uint64(u.newest))
-	x.rec.Set(p.st.index, x.keyBuf, x.valueBuf)
+func (p *paneOp[T, A]) setNewest(x *exec, key []byte, start int64) {
+	x.valueBuf = binary.BigEndian.AppendUint64(x.valueBuf[:0], uint64(start))
+	x.rec.Set(p.st.index, p.keyRow(x, key), x.valueBuf)
 }
 
-func (p *paneOp[T, A]) setEntry(x *exec, key []byte, start int64, on bool) {
-	x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, start, key)
-	var value []byte
-	if on {
-		value = []byte{}
-	}
-	x.rec.Set(p.st.index, x.keyBuf, value)
+// paneRow returns the key of a pane in scratch memory.
+func (p *paneOp[T, A]) paneRow(x *exec, pane window.Window, key []byte) []byte {
+	x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, key)
+	return x.keyBuf
 }
 
 // add adds a record to its pane.
 func (p *paneOp[T, A]) add(x *exec, e *event[T]) {
 	now := x.now(p.clock)
-	var missed []window.Window
-	first := int64(-1)
-	for win := range p.w.Each(e.time) {
-		if !p.w.Closed(win, now) {
-			first = win.Start
-			break
+	win, ok := p.w.First(e.time)
+	if !ok {
+		return // before the epoch
+	}
+	first := win.Start
+	if p.w.Closed(win, now) {
+		p.missedSome(x, *e, now)
+		for p.w.Closed(p.w.At(first), now) {
+			if first += p.w.Advance(); first > e.time {
+				return
+			}
 		}
-		missed = append(missed, win)
-	}
-	if len(missed) > 0 {
-		p.missed(x, e, missed)
-	}
-	if first < 0 {
-		return
 	}
 	pane := p.w.Pane(e.time)
-	u, known := p.upcoming(x, e.key)
-	was := u
-	switch {
-	case !known:
-		u = upcoming{first, pane.Start}
-	default:
-		u.start, u.newest = min(u.start, first), max(u.newest, pane.Start)
-	}
-	if !known || u != was {
-		if known && u.start != was.start {
-			p.setEntry(x, e.key, was.start, false)
-		}
-		if !known || u.start != was.start {
-			p.setEntry(x, e.key, u.start, true)
-		}
-		p.setUpcoming(x, e.key, u)
-	}
-	x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, e.key)
-	a, at, ok := p.panes.get(x, x.keyBuf)
+	a, at, ok := p.panes.get(x, p.paneRow(x, pane, e.key))
 	if x.failed() {
 		return
 	}
 	if !ok {
+		p.opened(x, e.key, pane, first)
 		a = p.by.init()
 	}
+	p.forget(x, e.key, pane)
 	a, _ = p.by.step(x, e, a)
-	x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, e.key)
-	p.panes.set(x, row[A]{x.keyBuf, a, true, max(at, e.time)})
+	p.panes.set(x, row[A]{p.paneRow(x, pane, e.key), a, true, max(at, e.time)})
 }
 
-// close emits the windows that are closed, one a key, and moves the keys on.
+// opened notes a pane that was not there, and the first window to be closed
+// for it.
+func (p *paneOp[T, A]) opened(x *exec, key []byte, pane window.Window, first int64) {
+	if newest, ok := p.newest(x, key); !ok || newest < pane.Start {
+		p.setNewest(x, key, pane.Start)
+	}
+	next, ok := p.next(x)
+	if ok && timeOf(next) <= first {
+		return
+	}
+	if ok {
+		x.rec.Set(p.st.index, next, nil)
+	}
+	x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, first, nil)
+	x.rec.Set(p.st.index, x.keyBuf, []byte{})
+	x.rec.Set(p.st.index, nextRow, x.keyBuf)
+}
+
+// nextRow is the key of the row that holds the key of the only entry.
+var nextRow = []byte{rowPane}
+
+// next returns the key of the entry.
+func (p *paneOp[T, A]) next(x *exec) ([]byte, bool) {
+	raw, ok := x.rec.Get(p.st.index, nextRow)
+	if !ok || len(raw) < rowHead {
+		return nil, false
+	}
+	return append([]byte(nil), raw...), true
+}
+
+func timeOf(entry []byte) int64 { return int64(binary.BigEndian.Uint64(entry[1:])) }
+
+// close emits a window that is closed, for some of the keys, and moves the
+// entry on: to the other keys, or to the next window.
 func (p *paneOp[T, A]) close(r *task.Record, due []task.Entry) error {
 	x := execOf(r)
-	for i := range due {
-		if i > 0 && due[i].Time > due[i-1].Time {
-			return nil // entries that have moved may come before the rest
+	win, from := p.w.At(due[0].Time), due[0].Key[rowHead:]
+	next := p.w.At(win.Start + p.w.Advance())
+	keys := r.Keys(nil, p.st.index, windowRow(nil, lineKeys, 0, from), paneKeys+1)
+	for i, k := range keys {
+		if i == paneKeys {
+			p.move(x, due[0].Key, windowRow(nil, lineOpen, win.Start, k[rowHead:]))
+			return nil
 		}
-		key := due[i].Key[rowHead:]
-		win := p.w.At(due[i].Time)
-		ch := windowChange[A]{win, change[A]{key: key}}
-		ch.new, ch.time, ch.hasNew = p.merge(x, key, win)
-		r.Set(p.st.index, due[i].Key, nil)
-		p.moveOn(x, key, win)
+		p.closeKey(x, k[rowHead:], win, next)
 		if x.failed() {
 			return nil
 		}
-		if !ch.hasNew {
-			continue
-		}
-		if keptOn(p.w) {
-			x.keyBuf = windowRow(x.keyBuf[:0], lineKept, win.Start, key)
-			p.panes.set(x, row[A]{x.keyBuf, ch.new, true, ch.time})
-		}
-		p.out.final.emit(x, ch)
 	}
+	p.move(x, due[0].Key, p.following(x, next))
 	return nil
 }
 
-// merge returns the aggregate of a window.
-func (p *paneOp[T, A]) merge(x *exec, key []byte, win window.Window) (a A, at int64, ok bool) {
-	for pane := range p.w.Panes(win) {
-		x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, key)
-		v, t, found := p.panes.get(x, x.keyBuf)
-		switch {
-		case x.failed():
-			return a, 0, false
-		case !found:
-		case !ok:
-			a, at, ok = v, t, true
-		default:
-			a, at = p.by.Merge(x.key(key), a, v), max(at, t)
+// following returns the key of the entry of the next window, nil if no key has
+// panes.
+func (p *paneOp[T, A]) following(x *exec, next window.Window) []byte {
+	// Keys that are left have panes in next, or later. How much later is not
+	// looked up: a window without panes costs a look at each key.
+	from := []byte{lineKeys}
+	for {
+		keys := x.rec.Keys(nil, p.st.index, from, paneKeys)
+		for _, k := range keys {
+			if newest, ok := p.newest(x, k[rowHead:]); ok && newest >= next.Start {
+				return windowRow(nil, lineOpen, next.Start, nil)
+			}
 		}
+		if len(keys) < paneKeys {
+			return nil
+		}
+		from = append(append([]byte(nil), keys[len(keys)-1]...), 0)
 	}
-	return a, at, ok
 }
 
-// moveOn deletes the panes that were in this window last, and sets the entry
-// of the next window that has one.
-func (p *paneOp[T, A]) moveOn(x *exec, key []byte, win window.Window) {
-	u, ok := p.upcoming(x, key)
-	if !ok {
+// move replaces the entry; nil: there is none any more.
+func (p *paneOp[T, A]) move(x *exec, was, to []byte) {
+	x.rec.Set(p.st.index, was, nil)
+	if to == nil {
+		x.rec.Set(p.st.index, nextRow, nil)
 		return
 	}
-	next := p.w.At(win.Start + p.w.Advance())
+	x.rec.Set(p.st.index, to, []byte{})
+	x.rec.Set(p.st.index, nextRow, to)
+}
+
+// closeKey emits a window for a key, and deletes panes that are in no later
+// one.
+func (p *paneOp[T, A]) closeKey(x *exec, key []byte, win, next window.Window) {
+	ch := windowChange[A]{win, change[A]{key: key}}
+	m := p.merged(x, key, win)
+	if x.failed() || !m.ok {
+		return
+	}
+	ch.new, ch.time, ch.hasNew = m.a, m.time, true
 	for pane := range p.w.Panes(win) {
 		if pane.Start >= next.Start {
 			break
 		}
-		x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, key)
-		if _, ok := x.rec.Get(p.st.index, x.keyBuf); ok {
-			x.rec.Set(p.st.index, x.keyBuf, nil)
+		row := p.paneRow(x, pane, key)
+		if _, ok := x.rec.Get(p.st.index, row); ok {
+			x.rec.Set(p.st.index, row, nil)
 		}
 	}
-	if u.newest < next.Start { // nothing is left
-		x.keyBuf = append(append(x.keyBuf[:0], rowNext), key...)
-		x.rec.Set(p.st.index, x.keyBuf, nil)
-		return
+	if newest, ok := p.newest(x, key); ok && newest < next.Start { // nothing is left
+		x.rec.Set(p.st.index, p.keyRow(x, key), nil)
+		p.drop(x, key)
 	}
-	for !p.has(x, key, next) {
-		if x.failed() {
-			return
-		}
-		next = p.w.At(next.Start + p.w.Advance())
+	if keptOn(p.w) {
+		x.keyBuf = windowRow(x.keyBuf[:0], lineKept, win.Start, key)
+		p.panes.set(x, row[A]{x.keyBuf, ch.new, true, ch.time})
 	}
-	u.start = next.Start
-	p.setEntry(x, key, u.start, true)
-	p.setUpcoming(x, key, u)
-}
-
-// has reports whether a window has a pane of the key.
-func (p *paneOp[T, A]) has(x *exec, key []byte, win window.Window) bool {
-	for pane := range p.w.Panes(win) {
-		x.keyBuf = windowRow(x.keyBuf[:0], rowPane, pane.Start, key)
-		if _, ok := x.rec.Get(p.st.index, x.keyBuf); ok || x.failed() {
-			return ok
-		}
-	}
-	return false
+	p.out.final.emit(x, ch)
 }

@@ -22,7 +22,7 @@ const (
 
 // timeWindows returns what runs a record.
 func timeWindows[T, A any](p *windowOp[T, A]) sink[event[T]] {
-	rows := stored(p.n, p.n.store("", lineOpen, lineKept), p.out.codec)
+	rows := stored(p.n, p.n.store("", lineOpen, lineKept, lineKeys), p.out.codec)
 	paned := false
 	panes := newPaneOp(p, rows.st)
 	p.n.build = func() {
@@ -55,37 +55,62 @@ func keptOn(w window.Windows) bool { return w.ExpiryTime(w.At(0)) > w.CloseTime(
 
 // eachWindow adds a record to every open window that contains it.
 func eachWindow[T, A any](p *windowOp[T, A], rows *rows[A]) sink[event[T]] {
+	advance := p.w.Advance()
 	return func(x *exec, e event[T]) {
-		now := x.now(p.clock)
-		var missed []window.Window
-		for win := range p.w.Each(e.time) {
-			if p.w.Closed(win, now) {
-				missed = append(missed, win)
-				continue
-			}
-			x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, win.Start, e.key)
-			ch := windowChange[A]{win, change[A]{key: e.key, time: e.time}}
-			var at int64
-			if ch.old, at, ch.hasOld = rows.get(x, x.keyBuf); x.failed() {
-				return
-			}
-			a := ch.old
-			if !ch.hasOld {
-				a = p.by.init()
-			} else {
-				ch.time = max(ch.time, at)
-			}
-			if ch.new, ch.hasNew = p.by.step(x, &e, a); !ch.hasOld && !ch.hasNew {
-				continue
-			}
-			x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, win.Start, e.key) // functions may have used it
-			rows.set(x, row[A]{x.keyBuf, ch.new, ch.hasNew, ch.time})
-			p.out.out.emit(x, ch)
+		win, ok := p.w.First(e.time)
+		if !ok {
+			return // before the epoch
 		}
-		if len(missed) > 0 {
-			p.missed(x, &e, missed)
+		now := x.now(p.clock)
+		closed := p.w.Closed(win, now)
+		for open := !closed; ok; open = open || !p.w.Closed(win, now) {
+			if open {
+				p.addTo(x, e, win, rows)
+			}
+			if ok = win.Start <= e.time-advance; ok {
+				win = p.w.At(win.Start + advance)
+			}
+		}
+		if closed {
+			p.missedSome(x, e, now)
 		}
 	}
+}
+
+// missedSome accounts for the closed windows that a record is in.
+func (p *windowOp[T, A]) missedSome(x *exec, e event[T], now int64) {
+	var missed []window.Window
+	for win := range p.w.Each(e.time) {
+		if p.w.Closed(win, now) {
+			missed = append(missed, win)
+		}
+	}
+	p.missed(x, &e, missed)
+}
+
+// addTo adds a record to a window.
+func (p *windowOp[T, A]) addTo(x *exec, e event[T], win window.Window, rows *rows[A]) {
+	x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, win.Start, e.key)
+	ch := windowChange[A]{win, change[A]{key: e.key, time: e.time}}
+	var at int64
+	if ch.old, at, ch.hasOld = rows.get(x, x.keyBuf); x.failed() {
+		return
+	}
+	a := ch.old
+	if !ch.hasOld {
+		a = p.by.init()
+	} else {
+		ch.time = max(ch.time, at)
+	}
+	key := x.key(e.key)
+	ch.new = p.by.Add(key, e.value, a)
+	ch.hasNew = p.by.Delete == nil || !p.by.Delete(key, ch.new)
+	if !ch.hasOld && !ch.hasNew {
+		return
+	}
+	x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, win.Start, e.key) // functions may have used it
+	rows.set(x, row[A]{x.keyBuf, ch.new, ch.hasNew, ch.time})
+	p.out.out.emit(x, ch)
 }
 
 // windowRow appends the key of a window's row.

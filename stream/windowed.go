@@ -37,10 +37,14 @@ type Windows[A any] struct {
 	final *port[windowChange[A]] // once, on close
 	codec codec.Codec[A]
 	w     window.Windows
-	// onClose makes the operation release finals; it is called once, before
-	// the graph is built.
+	// onClose makes the operation release finals; it is called before the
+	// graph is built.
 	onClose func()
+	// settled says why finals cannot be had of these results; empty: they can.
+	settled string
 }
+
+const finalAlready = "the results are final already"
 
 // windowChange is what happened to a row of a window.
 type windowChange[A any] struct {
@@ -241,11 +245,11 @@ func (w Windows[A]) OnClose() Windows[A] {
 	out.n.holds(w.w.Hold())
 	out.out = &port[windowChange[A]]{}
 	if w.final == nil || w.onClose == nil {
-		b.failIn(out.n, "the results are final already")
+		b.failIn(out.n, "%s", w.settled)
 		return out
 	}
 	w.onClose()
-	out.final, out.onClose = nil, nil
+	out.final, out.onClose, out.settled = nil, nil, finalAlready
 	w.final.add(out.out.emit)
 	return out
 }

@@ -9,14 +9,24 @@ func (ws Windows) Each(t int64) iter.Seq[Window] {
 	return func(yield func(Window) bool) { ws.each(t, yield) }
 }
 
-func (ws *Windows) each(t int64, yield func(Window) bool) {
+// First returns the first window that Each yields for t, for loops that add
+// Advance to its start up to t. It reports false if Each yields nothing.
+func (ws *Windows) First(t int64) (w Window, ok bool) {
 	if ws.advance <= 0 || t < 0 {
-		return
+		return w, false
 	}
 	// The lowest multiple of advance that is above t-size.
 	start := max(0, t-ws.span+ws.advance)
 	start -= start % ws.advance
-	for {
+	return Window{start, add(start, ws.span)}, true
+}
+
+func (ws *Windows) each(t int64, yield func(Window) bool) {
+	first, ok := ws.First(t)
+	if !ok {
+		return
+	}
+	for start := first.Start; ; {
 		if !yield(Window{start, add(start, ws.span)}) || start > t-ws.advance {
 			return
 		}
