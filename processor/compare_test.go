@@ -151,7 +151,7 @@ func TestCompareSaysWhatBecomesOfAGroup(t *testing.T) {
 		"subgraph split":    {subs(t, "p: a b / x"), subs(t, "p: a / x", "q: b"), []string{"needs a stop: subgraph p split: what it had is shared by 2 subgraphs now"}},
 		"repartition topic": {subs(t, "p: a", "q: b +p"), subs(t, "p: a", "q: b"), []string{"loses state: repartition topic g-p-repartition orphaned: nobody reads it any more: records in it that are not processed yet stay there", "compatible: subgraph q changed: it has g-p-repartition less: in a rolling upgrade new members wait until the last old one has left"}},
 		"store moved": {subs(t, "p: a / x", "q: b"), subs(t, "p: a", "q: b / x"), []string{
-			"needs a stop: store x changed: it moves from subgraph p to subgraph q: side by side both would write to it",
+			"needs a stop: store x changed: it moves from subgraph p to subgraph q: only one version at a time may run what keeps it",
 			"compatible: subgraph p changed: it has g-x-changelog less: in a rolling upgrade new members wait until the last old one has left",
 			"compatible: subgraph q changed: it has g-x-changelog more: in a rolling upgrade new members run all partitions, and old ones wait",
 		}},

@@ -178,8 +178,8 @@ func (c *comparison) stores() {
 
 // store compares two versions of one store.
 func (c *comparison) store(o, n *placedStore) {
-	if o.of.Name != n.of.Name && c.next.subgraph(o.of.Name) != nil && c.old.subgraph(n.of.Name) != nil {
-		c.addf(is{NeedsStop, Changed, "store", o.Name}, "it moves from subgraph %s to subgraph %s: side by side both would write to it", o.of.Name, n.of.Name)
+	if o.of.Name != n.of.Name && (c.next.subgraph(o.of.Name) != nil || c.old.subgraph(n.of.Name) != nil) {
+		c.addf(is{NeedsStop, Changed, "store", o.Name}, "it moves from subgraph %s to subgraph %s: only one version at a time may run what keeps it", o.of.Name, n.of.Name)
 	}
 	switch {
 	case o.Changelog != "" && n.Changelog == "":

@@ -34,6 +34,9 @@ func (b *Builder) compile() (*processor.Graph, error) {
 // partName names a subgraph after its first source.
 func partName(nodes []*node) string {
 	for _, n := range nodes {
+		if n.input != nil && n.input.spec.Repartition != nil {
+			return n.base + "-repartition" // and a source topic may have that name without it
+		}
 		if n.input != nil || n.join != nil {
 			return n.base
 		}

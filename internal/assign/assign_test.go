@@ -275,6 +275,20 @@ func TestOneTopicNeverHasTwoSubgraphs(t *testing.T) {
 	}
 }
 
+func TestOneStoreNeverHasTwoSubgraphs(t *testing.T) {
+	old := Member{ID: "old", MemberData: MemberData{Subgraphs: []Subgraph{{Name: "a", Topics: []string{"x"}, Keeps: []string{"g-s-changelog"}}, {Name: "b", Topics: []string{"y"}}}}}
+	moved := Member{ID: "moved", MemberData: MemberData{Subgraphs: []Subgraph{{Name: "a", Topics: []string{"x"}}, {Name: "b", Topics: []string{"y"}, Keeps: []string{"g-s-changelog"}}}}}
+	r, err := Plan(Input{Members: []Member{old, moved}, Partitions: map[string]int32{"x": 1, "y": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conflict *ConflictError
+	if x := r.Shares["moved"].Refused; !slices.ContainsFunc(x, func(r Refusal) bool { return errors.As(r.Err, &conflict) }) {
+		t.Fatalf("two subgraphs keep one store, refused %v", x)
+	}
+	checkTasks(t, "member that moved the store", r.Shares["moved"].Tasks)
+}
+
 func TestSubgraphThatNobodyDeclaresIsReported(t *testing.T) {
 	m := member("a")
 	m.Stored = []Stored{{Task{"gone", 3}, 9}}

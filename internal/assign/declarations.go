@@ -47,7 +47,7 @@ func settleDeclarations(members []Member, partitions map[string]int32) *declarat
 		waiting = append(waiting, v)
 	}
 	taken := map[string]*variant{} // by subgraph
-	reads := map[string]*variant{} // by topic
+	reads := map[string]*variant{} // by topic, read or kept
 	for len(waiting) > 0 {
 		i := slices.IndexFunc(waiting, func(v *variant) bool { return !dominated(v, waiting) })
 		v := waiting[i]
@@ -57,7 +57,7 @@ func settleDeclarations(members []Member, partitions map[string]int32) *declarat
 			continue
 		}
 		taken[v.name] = v
-		for _, t := range v.topics {
+		for _, t := range slices.Concat(v.topics, v.keeps) {
 			reads[t] = v
 		}
 		d.chosen = append(d.chosen, v)
@@ -165,7 +165,8 @@ func (v *variant) against(taken, reads map[string]*variant) error {
 		}
 		return v.conflict(w)
 	}
-	for _, t := range v.topics {
+	// Nor may two subgraphs keep one store: it has one writer a partition.
+	for _, t := range slices.Concat(v.topics, v.keeps) {
 		if w := reads[t]; w != nil {
 			return v.conflict(w)
 		}
