@@ -53,6 +53,10 @@ bench: ## Compare with raw loops on real Kafka; prints a table with ratios.
 bench-heap: ## Watch the heap over eight minutes of load.
 	@cd benchmarks && go run . -heap $(ARGS)
 
+.PHONY: bench-flat
+bench-flat: ## Play an hour of event time through windows in a minute; watch heap and live rows.
+	@cd benchmarks && go run . -flat $(ARGS)
+
 # A soak of three real Kafka nodes: kills, pauses, full disks and broken
 # connections for MINUTES, after a schedule that SEED makes. The last line is
 # the verdict. FAULTS chooses kinds of faults by commas, DIR keeps the logs.

@@ -22,6 +22,7 @@ type options struct {
 	parts      string
 	short      bool
 	heap       bool
+	flat       bool
 	limit      time.Duration
 	reps       int
 	records    int
@@ -41,6 +42,7 @@ func parse(args []string) (options, error) {
 	f.StringVar(&o.parts, "parts", strings.Join(partNames(), ","), "what to measure")
 	f.BoolVar(&o.short, "short", false, "smaller and fewer runs: two minutes in all")
 	f.BoolVar(&o.heap, "heap", false, "watch the heap under load instead")
+	f.BoolVar(&o.flat, "flat", false, "play an hour of event time through windows instead, and watch heap and live rows")
 	f.DurationVar(&o.limit, "limit", 0, "time for all parts; they repeat less if it is short (default 12m, with -short 2m)")
 	f.IntVar(&o.reps, "reps", 0, "turns of each part (default 5, with -short 3)")
 	f.IntVar(&o.records, "records", 0, "records of a throughput run (default 4,000,000, with -short 1,000,000)")
@@ -77,12 +79,24 @@ func parse(args []string) (options, error) {
 			o.limit = 2 * time.Minute
 		}
 	}
+	if o.flat && !given(f, "duration") {
+		o.duration = time.Minute
+	}
+	if o.flat && !given(f, "rate") {
+		o.rate = 5000
+	}
 	for name := range strings.SplitSeq(o.parts, ",") {
 		if !slices.Contains(partNames(), name) {
 			return o, fmt.Errorf("no part %q; there are: %s", name, strings.Join(partNames(), ", "))
 		}
 	}
 	return o, nil
+}
+
+// given reports whether a flag was set.
+func given(f *flag.FlagSet, name string) (set bool) {
+	f.Visit(func(g *flag.Flag) { set = set || g.Name == name })
+	return set
 }
 
 func main() {
@@ -127,8 +141,11 @@ func run(ctx context.Context, o options) error {
 	}
 	defer b.close()
 	fmt.Printf("%s, %s/%s, %d CPUs, %s, %d partitions\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), kafka, o.partitions)
-	if o.heap {
+	switch {
+	case o.heap:
 		return b.heap(ctx)
+	case o.flat:
+		return b.flat(ctx)
 	}
 	return b.all(ctx)
 }

@@ -23,7 +23,8 @@
 //
 // # Reclaiming
 //
-// Over its limit, a call that changes the table sweeps at most one chunk. A
+// Over its limit, or when most of it is garbage, a call that changes the table
+// sweeps at most one chunk. A
 // chunk with much garbage is preferred: its live entries move to the end of
 // the log. Else the oldest one is taken, and its clean entries are evicted,
 // except those that were read or set since the last sweep (second chance). A

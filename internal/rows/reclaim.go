@@ -18,9 +18,18 @@ const (
 	patience = 4
 )
 
-// over reports whether there is something to reclaim and hope to succeed.
+// over reports whether there is something to reclaim and hope to succeed: the
+// table is over its limit, or most of it says nothing.
 func (t *Table) over() bool {
-	return t.patience > 0 && t.inUse() > t.limit
+	return t.patience > 0 && (t.inUse() > t.limit || t.littered())
+}
+
+// littered reports whether more than half of a table that is not small is
+// garbage. That is so where rows come and go, as those of windows do: without
+// this they would fill the budget before they are swept.
+func (t *Table) littered() bool {
+	const small = 1 << 20
+	return t.arena.bytes > small && t.garbage(t.arena.waste) > t.arena.bytes/2
 }
 
 // reclaim sweeps one chunk, or two if the first, chosen for its garbage, held
@@ -30,6 +39,9 @@ func (t *Table) reclaim() {
 	if t.sweep(t.wasteful(), keepAll) {
 		t.patience++
 		return
+	}
+	if t.inUse() <= t.limit {
+		return // the garbage is not clean yet
 	}
 	m := keepUsed
 	if t.patience == 0 {
