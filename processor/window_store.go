@@ -56,8 +56,8 @@ type timed[T any] struct {
 }
 
 const (
-	lineExpiry = 1
-	rowTimed   = 2
+	lineExpiry = 8
+	rowTimed   = 9
 )
 
 // rowsOf says what the rows are, for descriptions.
