@@ -36,8 +36,8 @@ func TestCogroupInWindowsOfAllKinds(t *testing.T) {
 		want string
 	}{
 		{window.Tumbling(ms(10), ms(5)), "k[0-10]=>c1@1 k[0-10]=>c1v2@2 k[10-20]=>c3@12 k[0-10]=>c1v2v4@8"},
-		{window.Sliding(ms(5), ms(20)), "k[0-5]=>c1@1 k[0-5]=>c1v2@2 k[2-7]=>v2@2 k[7-12]=>c3@12 k[2-7]=>v2v4@7 k[3-8]=>v4@7 k[7-12]=>c3v4@12 k[8-13]=>c3@12"},
-		{window.Session(ms(5), ms(20)), "k[1-1]=>c1@1 k[1-1]=⊥@1 k[1-2]=>c1v2@2 k[12-12]=>c3@12 k[1-2]=⊥@2 k[12-12]=⊥@12 k[1-12]=>>c1v2c3v4@12"},
+		{window.Sliding(ms(5), ms(20)), "k[0-5]=>c1@1 k[0-5]=>c1v2@2 k[2-7]=>v2@2 k[7-12]=>c3@12 k[3-8]=>v4@8 k[7-12]=>c3v4@12 k[9-14]=>c3@12"},
+		{window.Session(ms(5), ms(20)), "k[1-1]=>c1@1 k[1-1]=⊥@1 k[1-2]=>c1v2@2 k[12-12]=>c3@12 k[12-12]=⊥@12 k[8-12]=>c3v4@12"},
 	} {
 		s := play(t, "clicks views", func(b *stream.Builder) {
 			cogrouped(b).Windowed(c.w).Aggregate(func() string { return ">" }, merge, stream.WithCodec(codec.String())).To(windows("out", c.w))

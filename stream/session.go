@@ -210,7 +210,7 @@ func (s *sessionOp[T, A]) close(r *task.Record, due []task.Entry) error {
 	x := execOf(r)
 	var set again
 	for i := range due {
-		if set.before(due[i].Key) {
+		if set.before(due[i].Key) || i > 0 && r.Crowded() {
 			break
 		}
 		key := due[i].Key[rowHead:]

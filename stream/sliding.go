@@ -154,7 +154,7 @@ func (s *slidingOp[T, A]) change(x *exec, e *event[T], around []*bucket) (change
 			return nil, false
 		}
 	}
-	if right, any := s.w.Right(e.time); any {
+	if right, ok := s.w.Right(e.time); ok {
 		return s.make(x, e, making[A]{around, changes, right})
 	}
 	return changes, true
@@ -257,7 +257,7 @@ func (s *slidingOp[T, A]) close(r *task.Record, due []task.Entry) error {
 	x := execOf(r)
 	var set again
 	for i := range due {
-		if set.before(due[i].Key) {
+		if set.before(due[i].Key) || i > 0 && r.Crowded() {
 			break
 		}
 		key := due[i].Key[rowHead:]
@@ -297,6 +297,9 @@ type finishing struct {
 	next  []byte
 }
 
+// finishMost is how many windows of a bucket are closed at a time.
+const finishMost = 64
+
 // finish takes windows that are closed for done: the one at the bucket's entry,
 // and those that nothing else comes before.
 func (s *slidingOp[T, A]) finish(x *exec, key []byte, b finishing) (done []windowChange[A], ok bool) {
@@ -308,7 +311,7 @@ func (s *slidingOp[T, A]) finish(x *exec, key []byte, b finishing) (done []windo
 		}
 		if w.start > b.entry {
 			x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, w.start, key)
-			if b.next == nil || bytes.Compare(b.next, x.keyBuf) < 0 || b.again.before(x.keyBuf) || !s.w.Closed(s.w.At(w.start), now) {
+			if len(done) == finishMost || b.next == nil || bytes.Compare(b.next, x.keyBuf) < 0 || b.again.before(x.keyBuf) || !s.w.Closed(s.w.At(w.start), now) {
 				break
 			}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/codec"
+	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/stream"
 	"github.com/rekastream/reka/window"
 )
@@ -49,19 +50,18 @@ func (s *scene) results(topic string, w window.Windows) string {
 	s.t.Helper()
 	s.tt.Settle()
 	all := s.tt.Raw(topic, 0)
-	var out []string
-	for _, r := range all[s.seen[topic]:] {
-		var win window.Window
-		var key []byte
-		var err error
-		if w.Kind() == window.KindSession {
-			key, win, err = window.SplitSessionKey(r.Key)
-		} else {
-			key, win.Start, err = window.SplitTimeKey(r.Key)
-			win = w.At(win.Start)
-		}
+	out := readable(s.t, w, all[s.seen[topic]:])
+	s.seen[topic] = len(all)
+	return strings.Join(out, " ")
+}
+
+// readable returns results as "key[start-end]=value@time".
+func readable(t *testing.T, w window.Windows, results []kafka.Record) (out []string) {
+	t.Helper()
+	for _, r := range results {
+		key, win, err := w.SplitTopicKey(r.Key)
 		if err != nil {
-			s.t.Fatal(err)
+			t.Fatal(err)
 		}
 		value := "⊥"
 		if r.Value != nil {
@@ -69,8 +69,7 @@ func (s *scene) results(topic string, w window.Windows) string {
 		}
 		out = append(out, fmt.Sprintf("%s[%d-%d]=%s@%d", key, win.Start, win.End, value, r.Timestamp))
 	}
-	s.seen[topic] = len(all)
-	return strings.Join(out, " ")
+	return out
 }
 
 // shows checks what came to out and to final since the last call.
@@ -98,4 +97,29 @@ func plus(a, b string) string {
 	_, _ = fmt.Sscan(a, &n)
 	_, _ = fmt.Sscan(b, &m)
 	return fmt.Sprint(n + m)
+}
+
+// counts is a table of counts by window.
+func counts(name string, w window.Windows) reka.WindowTable[int64] {
+	return reka.NewWindowTable(name, w, codec.Int64())
+}
+
+func at(n int64) reka.EmitOption { return reka.At(time.UnixMilli(n)) }
+
+// stored returns how many rows a store has.
+func (s *scene) stored(store string) int {
+	s.t.Helper()
+	s.tt.Settle()
+	return len(lastOfEachKey(s.tt.Raw(reka.ChangelogTopic("g", store), 0)))
+}
+
+// numbers is a stream of numbers.
+func numbers(name string) reka.Stream[int64] { return reka.NewStream(name, codec.Int64()) }
+
+// summing sums numbers.
+func summing() stream.Aggregator[int64, int64] {
+	return stream.Aggregator[int64, int64]{
+		Add:   func(_ string, n, sum int64) int64 { return sum + n },
+		Merge: func(_ string, a, b int64) int64 { return a + b },
+	}
 }

@@ -55,6 +55,9 @@ func (r *reader) end(x *exec, at place) bool {
 	return !r.bad
 }
 
+// entryTime returns the time of an entry of a timeline.
+func entryTime(key []byte) int64 { return int64(binary.BigEndian.Uint64(key[1:])) }
+
 // again is the first of the entries that a run sets again. The run ends where
 // one of the rest comes after it, so that results stay in order.
 type again struct{ first []byte }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/rekastream/reka/internal/task"
+	"github.com/rekastream/reka/storage"
 	"github.com/rekastream/reka/window"
 )
 
@@ -137,18 +138,37 @@ func (p *paneOp[T, A]) close(r *task.Record, due []task.Entry) error {
 	win, from := p.w.At(due[0].Time), due[0].Key[rowHead:]
 	next := p.w.At(win.Start + p.w.Advance())
 	keys := r.Keys(nil, p.st.index, windowRow(nil, lineKeys, 0, from), paneKeys+1)
+	held := false // something
 	for i, k := range keys {
-		if i == paneKeys {
+		if i == paneKeys || i > 0 && r.Crowded() {
 			p.move(x, due[0].Key, windowRow(nil, lineOpen, win.Start, k[rowHead:]))
 			return nil
 		}
-		p.closeKey(x, k[rowHead:], win, next)
+		held = p.closeKey(x, k[rowHead:], win, next) || held
 		if x.failed() {
 			return nil
 		}
 	}
+	if !held {
+		next = p.upcoming(x, next)
+	}
 	p.move(x, due[0].Key, p.following(x, next))
 	return nil
+}
+
+// upcoming returns the first window from next on that has a pane. It costs a
+// scan, but no look at each of the windows that have none.
+func (p *paneOp[T, A]) upcoming(x *exec, next window.Window) window.Window {
+	for row, err := range x.rec.Scan(p.st.index, storage.Range{From: windowRow(nil, rowPane, next.Start, nil), To: []byte{rowPane + 1}}) {
+		if err != nil || len(row.Key) < rowHead {
+			break // the record has failed
+		}
+		if first, ok := p.w.First(timeOf(row.Key)); ok && first.Start > next.Start {
+			return first
+		}
+		break
+	}
+	return next
 }
 
 // following returns the key of the entry of the next window, nil if no key has
@@ -183,12 +203,12 @@ func (p *paneOp[T, A]) move(x *exec, was, to []byte) {
 }
 
 // closeKey emits a window for a key, and deletes panes that are in no later
-// one.
-func (p *paneOp[T, A]) closeKey(x *exec, key []byte, win, next window.Window) {
+// one. It reports whether there was something in it.
+func (p *paneOp[T, A]) closeKey(x *exec, key []byte, win, next window.Window) bool {
 	ch := windowChange[A]{win, change[A]{key: key}}
 	m := p.merged(x, key, win)
 	if x.failed() || !m.ok {
-		return
+		return false
 	}
 	ch.new, ch.time, ch.hasNew = m.a, m.time, true
 	for pane := range p.w.Panes(win) {
@@ -209,4 +229,5 @@ func (p *paneOp[T, A]) closeKey(x *exec, key []byte, win, next window.Window) {
 		p.panes.set(x, row[A]{x.keyBuf, ch.new, true, ch.time})
 	}
 	p.out.final.emit(x, ch)
+	return true
 }

@@ -34,10 +34,10 @@ func timeWindows[T, A any](p *windowOp[T, A]) sink[event[T]] {
 		case p.finals:
 			p.n.before = []*task.Timed{{Lines: []task.Line{{Prefix: lineOpen, Lag: p.w.CloseTime(p.w.At(0))}}, Run: finals(p, rows)}}
 		default:
-			p.n.expiry = append(p.n.expiry, expiring(lineOpen, p.w.ExpiryTime(p.w.At(0)), rows.st))
+			p.n.expiry = append(p.n.expiry, p.expiring(lineOpen, rows.st))
 		}
 		if p.finals && keptOn(p.w) {
-			p.n.expiry = append(p.n.expiry, expiring(lineKept, p.w.ExpiryTime(p.w.At(0)), rows.st))
+			p.n.expiry = append(p.n.expiry, p.expiring(lineKept, rows.st))
 		}
 	}
 	plain := eachWindow(p, rows)
@@ -48,6 +48,14 @@ func timeWindows[T, A any](p *windowOp[T, A]) sink[event[T]] {
 		}
 		plain(x, e)
 	}
+}
+
+// expiring deletes rows of tumbling and hopping windows that are not visible
+// any more: more at a time than a record can make.
+func (p *windowOp[T, A]) expiring(line byte, st *store) *task.Timed {
+	t := expiring(line, p.w.ExpiryTime(p.w.At(0)), st)
+	t.Chunk += int(2 * (p.w.Size() / p.w.Advance()))
+	return t
 }
 
 // keptOn reports whether rows stay after they are final.
@@ -130,6 +138,9 @@ func finals[T, A any](p *windowOp[T, A], rows *rows[A]) func(*task.Record, []tas
 		x := execOf(r)
 		for i := range due {
 			e := &due[i]
+			if i > 0 && r.Crowded() {
+				break
+			}
 			v, ok := decodeStored(x, rows.codec, e.Value, place{rows.st.spec.Changelog, e.Key[rowHead:]})
 			if !ok {
 				break

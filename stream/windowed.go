@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/rekastream/reka"
@@ -86,7 +87,7 @@ func (w Windowed[T]) Reduce(fn func(a, b T) T, opts ...Option) Windows[T] {
 		c = set
 	}
 	if c != nil {
-		opts = append(opts[:len(opts):len(opts)], WithCodec[reduced[T]](reducedCodec[T]{c}))
+		opts = append(slices.Clip(opts), WithCodec[reduced[T]](reducedCodec[T]{c}))
 	}
 	in := aggregateWindows(w, "reduce", by, opts)
 	plain := func(e windowChange[reduced[T]]) windowChange[T] {
@@ -285,7 +286,8 @@ func Results[A any](w Windows[A]) Flow[Result[A]] {
 }
 
 // To writes the results to a topic, under keys that Kafka Streams'
-// deserialisers read. A session that was taken back is a tombstone.
+// deserialisers read. All results of a key go to one partition, that of the key
+// without the window. A session that was taken back is a tombstone.
 func (w Windows[A]) To(t reka.WindowTable[A]) {
 	n := w.b().node("to", w.n)
 	if t.Name() == "" || t.Codec() == nil {
@@ -299,7 +301,7 @@ func (w Windows[A]) To(t reka.WindowTable[A]) {
 	n.details = append(n.details, t.Name())
 	to := n.output(t.Name())
 	w.add(func(x *exec, e windowChange[A]) {
-		out := task.Emission{Time: e.time, Partition: -1}
+		out := task.Emission{Time: e.time, Partition: -1, PlaceBy: e.key}
 		if e.hasNew {
 			if out.Value = encode(x, t.Codec(), e.new); out.Value == nil {
 				return

@@ -64,6 +64,12 @@ func (t *Task) makeClocks() {
 		t.walk.phase = after
 	default:
 	}
+	t.setClocks(early)
+}
+
+// setClocks sets the clocks that are raised before a record to a stream time,
+// those that are raised after it to the one when that was done last.
+func (t *Task) setClocks(early int64) {
 	for i := range t.clocks {
 		t.clocks[i] = t.held(i, early)
 	}
@@ -142,9 +148,7 @@ func (t *Task) takeBack() {
 		return
 	}
 	t.streamTime, t.recordTime = t.undo.streamTime, t.undo.recordTime
-	for i := range t.clocks {
-		t.clocks[i] = t.held(i, t.streamTime)
-	}
+	t.setClocks(t.streamTime)
 	t.undo.ok = false
 }
 

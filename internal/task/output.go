@@ -14,6 +14,8 @@ type Emission struct {
 	Headers    []kafka.Header
 	Time       int64 // negative: the time of the record at hand
 	Partition  int32 // -1: the client's partitioner, by key
+	// PlaceBy is what the partitioner is shown instead of the key. Nil: the key.
+	PlaceBy []byte
 }
 
 // Emit stages an output to the topic with index target of Env.Outputs.
@@ -38,6 +40,8 @@ func (r *Record) Emit(target int, e Emission) {
 		r.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: to.Topic, Partition: partition}, Offset: -1, Key: bytes.Clone(e.Key),
 			Err: fmt.Errorf("%w: the topic has %d partitions", kafka.ErrUnknownTopic, to.Partitions)})
 		return
+	case partition < 0 && e.PlaceBy != nil:
+		partition = r.task.env.Place.Partition(e.PlaceBy, to.Partitions)
 	case partition < 0 && e.Key != nil:
 		partition = r.task.env.Place.Partition(rec.Key, to.Partitions)
 	case partition < 0:

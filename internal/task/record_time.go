@@ -76,3 +76,7 @@ func (r *Record) Keys(dst [][]byte, store int, from []byte, n int) [][]byte {
 	}
 	return dst
 }
+
+// Crowded reports whether so much is staged that what can wait for another
+// run should: see Timed.Run.
+func (r *Record) Crowded() bool { return r.size > r.task.env.RecordBytes/4 }

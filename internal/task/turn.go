@@ -39,18 +39,28 @@ func (t *Task) process() (more bool) {
 		if in == nil || !t.mayWrite() {
 			return in == nil && t.lateWork()
 		}
-		for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && !t.hurry.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
-			if in.index >= in.ahead {
-				t.prefetch(in)
-			}
-			if !t.one(in, r) || t.timed && !t.ended() || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
-				return false
-			}
-			n++
+		some, ok := t.stretch(in, limit, inclusive)
+		if n += some; !ok {
+			return false
 		}
 		t.sendOutputs(false)
 	}
 	return true
+}
+
+// stretch processes the records of an input that come before those of all
+// others. It returns how many they were, and false if the turn is over.
+func (t *Task) stretch(in *input, limit int64, inclusive bool) (n int, ok bool) {
+	for r := in.head(); r != nil && n < turnRecords && !t.dropped.Load() && !t.hurry.Load() && (r.Timestamp < limit || inclusive && r.Timestamp == limit); r = in.head() {
+		if in.index >= in.ahead {
+			t.prefetch(in)
+		}
+		if !t.one(in, r) || t.timed && !t.ended() || t.active.bytes >= t.env.EpochBytes && !t.makeRoom() {
+			return n, false
+		}
+		n++
+	}
+	return n, true
 }
 
 // prefetch has the rows of the next few keys of an input loaded: those of the
