@@ -1,6 +1,8 @@
 package stream_test
 
 import (
+	"time"
+
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -33,6 +35,9 @@ func windowGraphs() map[string]func(*stream.Builder) {
 		"hopping in panes":        func(b *stream.Builder) { countsOnClose(b, window.Hopping(ms(20), ms(6), ms(5))) },
 		"final windows of finals": finalsOfFinals,
 		"regrouped finals":        regroupedFinals,
+		"outer join":              func(b *stream.Builder) { joinedHalves(b, stream.Between(ms(8), ms(3), ms(4))) },
+		"join of one side later":  func(b *stream.Builder) { joinedHalves(b, stream.Between(ms(-2), ms(9), ms(4))) },
+		"timers":                  alarms,
 	}
 	for name, by := range map[string]stream.Suppression{
 		"closed": stream.UntilClosed(), "elapsed": stream.UntilElapsed(ms(15)), "full": stream.UntilFull().MaxRecords(3),
@@ -41,6 +46,46 @@ func windowGraphs() map[string]func(*stream.Builder) {
 		out["suppressed until "+name] = func(b *stream.Builder) { suppressedInWindows(b, by) }
 	}
 	return out
+}
+
+// joinedHalves joins the records with even last bytes to the others, outer and
+// inner.
+func joinedHalves(b *stream.Builder, w stream.JoinWindow) {
+	even := func(_, v string) bool { return v == "" || v[len(v)-1]%2 == 0 }
+	in := stream.From(b, text("in"))
+	l, r := in.Filter(even), in.FilterNot(even)
+	stream.OuterJoin(l, r, w, func(_ string, l, r *string) string { return side(l) + "+" + side(r) }, stream.WithCodec(codec.String()),
+		stream.LateLeft(text("late")), stream.LateRight(text("late"))).To(text("out"))
+	stream.Join(l, r, w, func(_, l, r string) string { return l + "+" + r }, stream.WithCodec(codec.String())).To(text("inner"))
+}
+
+// alarms sets and cancels a timer of stream time by key, and counts what comes
+// between its beats.
+func alarms(b *stream.Builder) {
+	out := processor.Output(text("out"))
+	timers := processor.Timer("alarms", processor.StreamTime)
+	beats := processor.Store("beats", codec.Int64())
+	edges := []processor.Edge{out, timers.On(func(ctx *processor.Context, at time.Time) error {
+		out.Emit(ctx, ctx.Key(), fmt.Sprint("alarm ", at.UnixMilli()))
+		return nil
+	}), beats, processor.Every("beat", 7*time.Millisecond, processor.StreamTime, func(ctx *processor.Context, now time.Time) error {
+		n, _ := beats.Get(ctx, "n")
+		beats.Set(ctx, "n", n+1)
+		out.Emit(ctx, "", fmt.Sprint("beat ", n, " at ", now.UnixMilli()))
+		return nil
+	})}
+	stream.Process(stream.From(b, text("in")), func(ctx *processor.Context, v string, _ func(string, string)) error {
+		if ctx.NullKey() {
+			return nil
+		}
+		switch len(v) % 3 {
+		case 0:
+			timers.Cancel(ctx)
+		default:
+			timers.Set(ctx, ctx.Time().Add(ms(int64(v[len(v)-1]%20))))
+		}
+		return nil
+	}, edges)
 }
 
 func countsOnClose(b *stream.Builder, w window.Windows) {
