@@ -2,56 +2,54 @@ package stream_test
 
 import (
 	"testing"
+	"time"
 
-	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/codec"
+	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/stream"
-	"github.com/rekastream/reka/tester"
-	"github.com/rekastream/reka/view"
-	"github.com/rekastream/reka/storage"
+	"github.com/rekastream/reka/window"
 )
 
-func TestProbeView(t *testing.T) {
-	s := play(t, "in", func(b *stream.Builder) {
-		stream.From(b, text("in")).GroupByKey().Count(stream.Named("counts"))
-	})
-	s.send("in", "a:x@5", "b:x@7", "a:y@6")
-	tb := reka.NewTable(reka.ChangelogTopic("g", "counts"), codec.Int64())
-	t.Log(tester.Table(s.tt, tb).Get("a"))
-	var v *view.View[int64]
-	s.tt.Start("v", func(i *tester.Instance) ([]reka.Runner, error) {
-		var err error
-		v, err = view.New(i.Client(), tb, view.WithStorage(storage.Memory()))
-		return []reka.Runner{v}, err
-	})
-	s.tt.Settle()
-	t.Log(v.Get("a"))
-}
-
-func TestProbeNamedTable(t *testing.T) {
-	for _, opts := range [][]stream.Option{nil, {stream.Named("x")}} {
-		s := play(t, "T", func(b *stream.Builder) {
-			stream.Changes(stream.FromTable(b, rows("T"), opts...)).To(text("out"))
-		})
-		s.send("T", "a:@1", "a:x@5", "a:x@7", "a:@8", "a:@9")
-		t.Log(s.news("out"))
-	}
-	// aggregation behind a source table with surplus deletes
+func TestProbeNullKeys(t *testing.T) {
 	s := play(t, "T", func(b *stream.Builder) {
-		stream.GroupTable(stream.FromTable(b, rows("T")), func(k, v string) (string, string) { return v, v }).Count(stream.Named("n")).To(reka.NewStream("out", codec.Int64Text()))
+		stream.Changes(stream.FromTable(b, rows("T"))).To(text("out"))
 	})
-	s.send("T", "a:@1", "a:x@5", "a:x@7", "a:@8", "a:@9")
-	t.Log(s.news("out"))
-	// timers behind a hold
+	s.send("T", "⊥:x@5", "a:x@7")
+	t.Log(s.news("out"), s.now.Stats().Partitions[0].Counters, s.now.Stats().Partitions[0].NullKeys)
 }
 
-// two streams of one topic, late after filter etc
-func TestProbeNullKeyFilter(t *testing.T) {
+// A timer in a Process behind a hold, and a periodic call.
+func TestProbeTimerBehindHold(t *testing.T) {
 	s := play(t, "in", func(b *stream.Builder) {
-		w := stream.From(b, text("in")).GroupByKey()
-		stream.Changes(w.Count()).To(reka.NewStream("out", codec.Int64Text()))
-		stream.Changes(w.Count()).To(reka.NewStream("out2", codec.Int64Text()))
+		res := stream.Results(stream.From(b, text("in")).GroupByKey().Windowed(window.Tumbling(time.Second, 0)).Count().OnClose())
+		tm := processor.Timer("tm", processor.StreamTime)
+		out := processor.Output(text("out"))
+		stream.Process(res, func(ctx *processor.Context, _ stream.Result[int64], _ func(string, string)) error {
+			tm.Set(ctx, ctx.Time().Add(500*time.Millisecond))
+			return nil
+		}, []processor.Edge{out, tm.On(func(ctx *processor.Context, _ time.Time) error { out.Emit(ctx, ctx.Key(), "t"); return nil })})
 	})
-	s.send("in", "⊥:x@5", "b:x@7", "a:y@6")
-	t.Log(s.news("out"), s.news("out2"), s.now.Stats().Partitions[0].Counters)
+	s.send("in", "a:x@100")
+	t.Log(s.news("out"))
+	s.send("in", "b:x@1000")
+	t.Log(s.news("out"))
+}
+
+// The same topic as two typed versions, and a join of a flow with itself.
+func TestProbeSelfJoin(t *testing.T) {
+	s := play(t, "in", func(b *stream.Builder) {
+		f := stream.From(b, text("in"))
+		stream.Join(f, f, stream.Within(time.Second, 0), func(_, l, r string) string { return l + r }, stream.WithCodec(codec.String())).To(text("out"))
+	})
+	s.send("in", "a:A@100", "a:B@200", "a:C@300")
+	t.Log(s.news("out"))
+}
+
+func TestProbeSelfJoinOuter(t *testing.T) {
+	s := play(t, "in", func(b *stream.Builder) {
+		f := stream.From(b, text("in"))
+		stream.OuterJoin(f, f, stream.Within(10*time.Millisecond, 0), func(_ string, l, r *string) string { return side(l) + side(r) }, stream.WithCodec(codec.String())).To(text("out"))
+	})
+	s.send("in", "a:A@100", "a:B@200", "a:C@300")
+	t.Log(s.news("out"))
 }
