@@ -2,4 +2,4 @@ package main
 
 import "github.com/rekastream/reka/examples/internal/service"
 
-func main() { service.Main(build, Payments.Name(), letters) }
+func main() { service.Main(build, service.Stream(Payments.Name()), service.Stream(letters)) }

@@ -2,4 +2,4 @@ package main
 
 import "github.com/rekastream/reka/examples/internal/service"
 
-func main() { service.Main(build, Logins.Name(), Locks.Name()) }
+func main() { service.Main(build, service.Stream(Logins.Name()), service.Stream(Locks.Name())) }

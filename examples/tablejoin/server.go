@@ -1,13 +1,12 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/examples/internal/service"
 	"github.com/rekastream/reka/kafka"
 	"github.com/rekastream/reka/processor"
 	"github.com/rekastream/reka/storage"
@@ -35,27 +34,6 @@ func handler(bills *view.View[Bill]) http.Handler {
 	return mux
 }
 
-// server runs an HTTP server as a part of the service.
-type server struct{ http.Server }
-
-// Run serves until ctx ends, and finishes the requests that it is at.
-func (s *server) Run(ctx context.Context) error {
-	ended := make(chan error, 1)
-	go func() { ended <- s.ListenAndServe() }() // ends with Shutdown; waited for below
-	select {
-	case err := <-ended:
-		return err
-	case <-ctx.Done():
-	}
-	patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	err := s.Shutdown(patient)
-	if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
-}
-
 func parts(client *kafka.Client, st storage.Builder) (*processor.Processor, *view.View[Bill], error) {
 	g, err := billing()
 	if err != nil {
@@ -74,6 +52,5 @@ func build(client *kafka.Client, st storage.Builder) ([]reka.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{http.Server{Addr: "127.0.0.1:8081", Handler: handler(v), ReadHeaderTimeout: 5 * time.Second}}
-	return []reka.Runner{p, v, s}, nil
+	return []reka.Runner{p, v, service.Serve("127.0.0.1:8081", handler(v))}, nil
 }

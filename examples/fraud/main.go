@@ -1,0 +1,7 @@
+package main
+
+import "github.com/rekastream/reka/examples/internal/service"
+
+func main() {
+	service.Main(build, service.Stream(Payments.Name()), service.Stream(Alerts.Name()))
+}
