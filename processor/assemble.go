@@ -85,6 +85,7 @@ func (p *Part) compile(group string) (*part, error) {
 	}
 	out.holds, out.before, out.counters = p.Holds, p.Before, p.Counters
 	out.after = append(slices.Clip(p.After), out.after...) // what edges wait for follows
+	slices.SortStableFunc(out.after, byLaziness)
 	out.wall = append(slices.Clip(p.Wall), out.wall...)
 	out.begin = append(slices.Clip(p.Begin), out.begin...)
 	return out, nil

@@ -72,6 +72,15 @@ func (c *Context) NullValue() bool { return c.rec.Source().Value == nil }
 // Time returns the record's timestamp, to the millisecond.
 func (c *Context) Time() time.Time { return time.UnixMilli(c.rec.Time()) }
 
+// StreamTime returns the highest timestamp of the partition's records, this
+// one included; the zero time before the first.
+func (c *Context) StreamTime() time.Time {
+	if ms := c.rec.StreamTime(); ms >= 0 {
+		return time.UnixMilli(ms)
+	}
+	return time.Time{}
+}
+
 // Header returns the value of the first header of that name, and whether
 // there is one. The bytes must not be changed and are valid for the callback.
 func (c *Context) Header(name string) ([]byte, bool) {

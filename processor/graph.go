@@ -37,7 +37,9 @@ func (g *Graph) Inputs() []string {
 	var out []string
 	for _, p := range g.parts {
 		for _, in := range p.spec.Inputs {
-			out = append(out, in.Topic)
+			if in.Repartition == nil {
+				out = append(out, in.Topic)
+			}
 		}
 	}
 	return out

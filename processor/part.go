@@ -73,12 +73,25 @@ func (d *declaration) compile(edges []Edge) (*part, error) {
 		spec: d.graph, inputs: d.inputs, visitors: d.visitors, slots: make(map[any]*bound, len(d.slots)),
 		holds: []int64{0}, after: d.after, wall: d.wall, begin: d.begin,
 	}
+	// Expiry comes last, after timers.
+	slices.SortStableFunc(p.after, byLaziness)
 	p.decodes = append(d.decodes, make([]func([]byte) error, len(d.graph.Inputs)-len(d.decodes))...)
 	p.joins = append(d.joins, make([]handler, len(d.graph.Joins)-len(d.joins))...)
 	for handle, slot := range d.slots {
 		p.slots[handle] = &bound{part: p, slot: slot}
 	}
 	return p, nil
+}
+
+// byLaziness puts what nothing depends on behind everything else.
+func byLaziness(a, b task.Step) int {
+	lazy := func(s *task.Step) int {
+		if s.Run != nil && s.Run.Lazy {
+			return 1
+		}
+		return 0
+	}
+	return lazy(&a) - lazy(&b)
 }
 
 // check reports what is wrong with the part by itself. Its errors name the

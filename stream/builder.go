@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/rekastream/reka"
 	"github.com/rekastream/reka/processor"
@@ -19,6 +20,7 @@ type Builder struct {
 	names    map[string]*node
 	sources  map[string]any // by topic: a *source of its type
 	policies []processor.Edge
+	built    bool // Graph has returned one: nothing is declared any more
 }
 
 // NewBuilder begins the graph of a group.
@@ -26,13 +28,16 @@ func NewBuilder(group string, policies ...processor.Edge) *Builder {
 	return &Builder{group: group, names: map[string]*node{}, sources: map[string]any{}, policies: policies}
 }
 
-// Graph returns what was declared as a graph for processor.New. The builder
-// can be used further; the graph does not change with it.
+// Graph returns what was declared as a graph for processor.New. Nothing can be
+// declared afterwards: it does not become part of the graph, and the next call
+// reports it.
 func (b *Builder) Graph() (*processor.Graph, error) {
 	if len(b.errs) > 0 {
 		return nil, fmt.Errorf("stream: graph %s: %w", b.group, errors.Join(b.errs...))
 	}
-	return b.compile()
+	g, err := b.compile()
+	b.built = b.built || err == nil
+	return g, err
 }
 
 func (b *Builder) fail(err error) { b.errs = append(b.errs, err) }
@@ -53,6 +58,9 @@ func (b *Builder) failIn(n *node, format string, a ...any) {
 // operation and what it does, so that it depends on nothing else.
 func (b *Builder) claim(n *node, asked string) string {
 	if asked != "" {
+		if at := strings.IndexFunc(asked, notInTopics); at >= 0 {
+			b.fail(fmt.Errorf("%s: the name %q goes into names of topics, where %q is not allowed", n.op, asked, asked[at:at+1]))
+		}
 		if b.names[asked] != nil {
 			b.fail(fmt.Errorf("%s: the name %q is another operation's, a %s", n.op, asked, b.names[asked].op))
 		}
@@ -69,6 +77,11 @@ func (b *Builder) claim(n *node, asked string) string {
 	}
 	b.names[name] = n
 	return name
+}
+
+// notInTopics reports whether Kafka does not allow c in names of topics.
+func notInTopics(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
 }
 
 func (b *Builder) changelog(store string) string { return reka.ChangelogTopic(b.group, store) }

@@ -35,13 +35,14 @@ var (
 	Late = reka.NewStream("late", codec.String())
 
 	PerMinute = reka.NewWindowTable("per-minute", window.Tumbling(time.Minute, 10*time.Second), codec.Int64Text())
+	PerTwo    = reka.NewWindowTable("per-two-minutes", window.Tumbling(2*time.Minute, window.NoGrace), codec.Int64Text())
 	Moving    = reka.NewWindowTable("moving", window.Hopping(time.Minute, 30*time.Second, window.NoGrace), codec.Int64Text())
 	Around    = reka.NewWindowTable("around", window.Sliding(10*time.Second, window.NoGrace), codec.Int64Text())
 	Visits    = reka.NewWindowTable("visits", window.Session(30*time.Second, 30*time.Second), codec.Int64Text())
 )
 
 // shownWindows are the topics whose records are results of windows.
-var shownWindows = []reka.WindowTable[int64]{PerMinute, Moving, Around, Visits}
+var shownWindows = []reka.WindowTable[int64]{PerMinute, PerTwo, Moving, Around, Visits}
 
 // texts is the codec of results that are texts.
 func texts() stream.Option { return stream.WithCodec(codec.String()) }

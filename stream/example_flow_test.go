@@ -24,7 +24,7 @@ func Example() {
 	graph, err := b.Graph() // for processor.New
 	fmt.Println(graph.Inputs(), graph.Outputs(), err)
 	// Output:
-	// [clicks word-count-clicks-keyed-repartition] [sums] <nil>
+	// [clicks] [sums] <nil>
 }
 
 // What the README shows.

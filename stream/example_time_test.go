@@ -16,15 +16,15 @@ func ExampleWindows_OnClose_chained() {
 	demo(func(b *stream.Builder) {
 		minutes := stream.From(b, Clicks).GroupByKey().Windowed(window.Tumbling(time.Minute, window.NoGrace))
 		busy := stream.Results(minutes.Count(stream.Named("minutes")).OnClose()).WithCodec(codec.JSON[stream.Result[int64]]())
-		halves := window.Tumbling(2*time.Minute, window.NoGrace)
-		busy.GroupByKey().Windowed(halves).Count(stream.Named("busy-minutes")).OnClose().To(PerMinute)
+		two := window.Tumbling(2*time.Minute, window.NoGrace)
+		busy.GroupByKey().Windowed(two).Count(stream.Named("busy-minutes")).OnClose().To(PerTwo)
 	},
 		"clicks ann:/home@10", "clicks ann:/home@70", "clicks ann:/home@120", "clicks ann:/home@180")
 	// Output:
 	// clicks ann:/home@10  → –
 	// clicks ann:/home@70  → –
 	// clicks ann:/home@120 → –
-	// clicks ann:/home@180 → per-minute ann[0..60)=2@70
+	// clicks ann:/home@180 → per-two-minutes ann[0..120)=2@70
 }
 
 // A timer of each key. It is part of the state, and its callback writes

@@ -215,7 +215,7 @@ func (f Flow[T]) SelectKey(key func(key string, v T) string) Flow[T] {
 
 // add puts an operation behind the flow.
 func (f Flow[T]) add(s sink[event[T]]) {
-	if f.out != nil {
+	if f.out != nil && !f.n.b.built {
 		f.out.add(s)
 	}
 }

@@ -17,8 +17,17 @@ type Grouped[T any] struct {
 // topic).
 func (f Flow[T]) GroupByKey(opts ...Option) Grouped[T] {
 	o := fold(opts)
-	if o.bad {
-		f.b().failIn(f.then("groupbykey").n, "a nil option")
+	n := &node{b: f.b(), op: "groupbykey"} // for errors only: it is no operation
+	if f.n != nil {
+		n.base = f.n.base
+	}
+	switch name := o.misplaced(n.op); {
+	case o.bad:
+		f.b().failIn(n, "a nil option")
+	case name != "":
+		f.b().failIn(n, "%s is no option of it", name)
+	case o.partitions != 0 && !f.rekeyed && f.n != nil:
+		f.b().failIn(n, "Partitions(%d): keys are unchanged, so nothing is repartitioned (see Repartition)", o.partitions)
 	}
 	return Grouped[T]{in: f, o: o}
 }
@@ -32,8 +41,9 @@ func (f Flow[T]) GroupBy(key func(key string, v T) string, opts ...Option) Group
 func (g Grouped[T]) flow() Flow[T] { return g.in.placed(g.o) }
 
 // Aggregator says how values become an aggregate. Add is required, the others
-// where they say so. The functions must not keep or change what an earlier
-// call returned, unless it is theirs.
+// where they say so. The functions must not change what they are given, nor
+// keep it: the aggregate of before is handed on beside the new one, and may be
+// merged again. So append to a copy (slices.Concat), and not in place.
 type Aggregator[T, A any] struct {
 	// Init returns the aggregate of no values. Nil: the zero A.
 	Init func() A

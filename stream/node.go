@@ -83,6 +83,12 @@ type (
 // node makes an operation behind others.
 func (b *Builder) node(op string, parents ...*node) *node {
 	n := &node{b: b, op: op, parents: parents}
+	if b.built {
+		b.fail(fmt.Errorf("%s: declared after Graph", op))
+		n.b = &Builder{group: b.group, names: map[string]*node{}, sources: map[string]any{}, built: true} // that nobody builds
+		n.group = n
+		return n
+	}
 	n.group = n
 	for _, p := range parents {
 		if p == nil || p.b != b {

@@ -37,7 +37,8 @@ func Named(name string) Option { return optionFunc(func(o *options) { o.name = n
 func WithCodec[T any](c codec.Codec[T]) Option { return optionFunc(func(o *options) { o.codec = c }) }
 
 // Partitions sets the number of partitions of a repartition topic. Default:
-// as many as what feeds it.
+// as many as the topics that are joined with it have, or else as what feeds
+// it. A topic that operations share has the number that the first one says.
 func Partitions(n int32) Option { return optionFunc(func(o *options) { o.partitions = n }) }
 
 // wholeMillis returns a duration in milliseconds. One that is negative, or has
@@ -74,8 +75,24 @@ func (o *options) misplaced(op string) string {
 		return "WithTableWait"
 	case (o.lateLeft != nil || o.lateRight != nil) && op != "join":
 		return "LateLeft or LateRight"
+	case o.partitions != 0 && !repartitions[op]:
+		return "Partitions"
+	case o.name != "" && ownsNothing[op]:
+		return "Named"
+	case o.codec != nil && op == "groupbykey":
+		return "WithCodec"
 	}
 	return ""
+}
+
+// repartitions are the operations that Partitions is for.
+var repartitions = map[string]bool{
+	"repartition": true, "groupbykey": true, "grouptable": true, "totable": true, "jointable": true, "leftjointable": true,
+}
+
+// ownsNothing are the operations with options that have nothing to be named.
+var ownsNothing = map[string]bool{
+	"map": true, "mapvalues": true, "flatmap": true, "flatmapvalues": true, "process": true, "joinglobal": true, "leftjoinglobal": true,
 }
 
 // codecOf returns the codec that was set for results of type T, or was.
@@ -93,7 +110,7 @@ func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
 	if !ok {
 		var zero T
 		n.b.failIn(n, "WithCodec(%T) does not fit results of type %T", o.codec, zero)
-		return was
+		return unfit[T]{} // reported once
 	}
 	return c
 }
@@ -107,3 +124,6 @@ func needCodec[T any](n *node, c codec.Codec[T]) bool {
 	n.b.failIn(n, "needs a codec for %T: give it to the operation that makes them (WithCodec)", zero)
 	return false
 }
+
+// unfit stands for a codec that does not fit: the graph is not built.
+type unfit[T any] struct{ codec.Codec[T] }

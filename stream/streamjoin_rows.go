@@ -322,6 +322,9 @@ func (p *streamJoin[L, R, V]) release(r *task.Record, due []task.Entry) error {
 	x := execOf(r)
 	for i := range due {
 		e := &due[i]
+		if i > 0 && r.Crowded() {
+			break
+		}
 		key, _, err := window.SplitKey(nil, e.Key[1+8:])
 		if err != nil {
 			return errJoinRow

@@ -173,6 +173,9 @@ var errWaiting = errors.New("not a record that waits")
 // release hands over those whose time has come.
 func (w *waiting[T]) release(x *exec, due []task.Entry, to func(x *exec, e event[T], waited bool)) error {
 	for i := range due {
+		if i > 0 && x.rec.Crowded() {
+			break
+		}
 		raw := due[i].Value
 		n, size := binary.Uvarint(raw)
 		if size <= 0 || n > uint64(len(raw)-size) {

@@ -50,7 +50,7 @@ func (t Table[T]) b() *Builder {
 }
 
 func (t Table[T]) add(s sink[change[T]]) {
-	if t.out != nil {
+	if t.out != nil && !t.n.b.built {
 		t.out.add(s)
 	}
 }

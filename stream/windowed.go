@@ -23,8 +23,9 @@ type Windowed[T any] struct {
 func (g Grouped[T]) Windowed(w window.Windows) Windowed[T] { return Windowed[T]{g: g, w: w} }
 
 // Late writes the records that come too late for a window to a topic, each
-// once, with the windows that it missed in its headers (see LateWindows).
-// Late records are counted in any case.
+// once, under the key by which they are grouped, with the windows that it
+// missed in its headers (see LateWindows). Late records are counted in any
+// case; without a late output they are logged, too.
 func (w Windowed[T]) Late(t reka.Stream[T]) Windowed[T] {
 	w.late = &t
 	return w
@@ -228,13 +229,14 @@ func (p *windowOp[T, A]) missed(x *exec, e *event[T], wins []window.Window) {
 	if x.rec.Idled() {
 		x.rec.Count(p.idle.index, n)
 	}
+	if p.lateOut != nil {
+		p.lateOut(x, e, wins)
+		return
+	}
 	x.rec.Note("late record", func() error {
 		return fmt.Errorf("%s: key %s at %d is late for the window %d-%d: stream time is %d",
 			p.n.name, kafka.QuoteKey(e.key), e.time, wins[0].Start, wins[0].End, x.now(p.clock))
 	})
-	if p.lateOut != nil {
-		p.lateOut(x, e, wins)
-	}
 }
 
 // OnClose emits the result of each window once, when it is closed: it is
@@ -263,7 +265,7 @@ func (w Windows[A]) b() *Builder {
 }
 
 func (w Windows[A]) add(s sink[windowChange[A]]) {
-	if w.out != nil {
+	if w.out != nil && !w.n.b.built {
 		w.out.add(s)
 	}
 }
@@ -285,6 +287,12 @@ func Results[A any](w Windows[A]) Flow[Result[A]] {
 	return out
 }
 
+// sameWindows reports whether windows have the same bounds: grace and retention
+// do not matter to who reads them.
+func sameWindows(a, b window.Windows) bool {
+	return a.Kind() == b.Kind() && a.Size() == b.Size() && a.Advance() == b.Advance() && a.Gap() == b.Gap() && a.Difference() == b.Difference()
+}
+
 // To writes the results to a topic, under keys that Kafka Streams'
 // deserialisers read. All results of a key go to one partition, that of the key
 // without the window. A session that was taken back is a tombstone.
@@ -294,8 +302,8 @@ func (w Windows[A]) To(t reka.WindowTable[A]) {
 		w.b().failIn(n, "a topic without a name or a codec (declare it with NewWindowTable)")
 		return
 	}
-	if w.w.Kind() != t.Windows().Kind() {
-		w.b().failIn(n, "topic %s is declared with %s windows, the results have %s ones", t.Name(), t.Windows().Kind(), w.w.Kind())
+	if !sameWindows(w.w, t.Windows()) {
+		w.b().failIn(n, "topic %s is declared with %v windows, the results have %v ones", t.Name(), t.Windows(), w.w)
 		return
 	}
 	n.details = append(n.details, t.Name())

@@ -107,7 +107,16 @@ func fold(t *testing.T, c *kafka.Client, topic string) map[string]string {
 }
 
 // readAll reads what a topic holds now, partition by partition.
-func readAll(ctx context.Context, t *testing.T, c *kafka.Client, topic string) []kafka.Record {
+func readAll(ctx context.Context, t *testing.T, c *kafka.Client, topic string) (out []kafka.Record) {
+	t.Helper()
+	for _, rs := range readPartitions(ctx, t, c, topic) {
+		out = append(out, rs...)
+	}
+	return out
+}
+
+// readPartitions reads what a topic holds now, by partition.
+func readPartitions(ctx context.Context, t *testing.T, c *kafka.Client, topic string) [][]kafka.Record {
 	t.Helper()
 	d := c.Driver()
 	info, err := d.Admin().Topics(ctx, topic)
@@ -158,11 +167,7 @@ func readAll(ctx context.Context, t *testing.T, c *kafka.Client, topic string) [
 			}
 		}
 	}
-	var out []kafka.Record
-	for _, rs := range byPartition {
-		out = append(out, rs...)
-	}
-	return out
+	return byPartition
 }
 
 // writeSource writes a Java source file into the test's directory.

@@ -16,6 +16,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if s, ok := streamsFromEnv(); ok {
+		if err := s.run(); err != nil {
+			fmt.Fprintln(os.Stderr, "streams:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if e, ok := emissionFromEnv(); ok {
 		if err := e.run(); err != nil {
 			fmt.Fprintln(os.Stderr, "emission:", err)

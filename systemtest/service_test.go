@@ -110,8 +110,14 @@ type child struct {
 // spawn starts a service in a process of its own.
 func spawn(t *testing.T, s service) *child {
 	t.Helper()
+	return spawnIn(t, serviceEnv+"="+strings.Join([]string{s.Brokers, s.Input, s.Group, s.Dir, s.Membership}, "|"))
+}
+
+// spawnIn starts this program again, as the child that env describes.
+func spawnIn(t *testing.T, env string) *child {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), serviceEnv+"="+strings.Join([]string{s.Brokers, s.Input, s.Group, s.Dir, s.Membership}, "|"))
+	cmd.Env = append(os.Environ(), env)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {

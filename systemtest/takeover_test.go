@@ -65,8 +65,18 @@ type committedWatch struct {
 
 func watchCommits(t *testing.T, c *kafka.Client, s service) *committedWatch {
 	t.Helper()
+	w := watchGroup(t, c, s.Group)
+	for p := range int32(takeoverPartitions) {
+		w.parts = append(w.parts, kafka.TopicPartition{Topic: s.Input, Partition: p})
+	}
+	return w
+}
+
+// watchGroup returns a watch of nothing yet.
+func watchGroup(t *testing.T, c *kafka.Client, group string) *committedWatch {
+	t.Helper()
 	m, err := c.Driver().NewMember(kafka.MemberConfig{ // never joins
-		Group: s.Group, Protocol: "none",
+		Group: group, Protocol: "none",
 		Subscribe: func() kafka.Subscription { return kafka.Subscription{} },
 		Plan:      func(context.Context, []kafka.GroupMember) (map[string]kafka.Share, error) { return nil, nil },
 		Assigned:  func(kafka.Assignment) {},
@@ -76,11 +86,7 @@ func watchCommits(t *testing.T, c *kafka.Client, s service) *committedWatch {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-	w := &committedWatch{m: m}
-	for p := range int32(takeoverPartitions) {
-		w.parts = append(w.parts, kafka.TopicPartition{Topic: s.Input, Partition: p})
-	}
-	return w
+	return &committedWatch{m: m}
 }
 
 func (w *committedWatch) positions(t *testing.T) []int64 {
