@@ -75,6 +75,18 @@ soak: ## Soak the engine on three Kafka nodes under faults: SEED=7 MINUTES=10 GU
 	@(cd systemtest && go build -o ../bin/soak ./soak/run) && bin/soak -seed '$(SEED)' -minutes '$(MINUTES)' -guarantee '$(GUARANTEE)' \
 		-processes '$(PROCESSES)' -rate '$(RATE)' -keys '$(KEYS)' -gap '$(GAP)' -faults '$(FAULTS)' -dir '$(DIR)'
 
+# Random cases through Kafka Streams, Reka and a model, beyond the 25 a topology
+# that the system tests run: RECORDS a case, from SEED on, of the topologies
+# that contain ONLY.
+CASES ?= 500
+RECORDS ?= 24
+ONLY ?=
+
+.PHONY: differential
+differential: ## Compare with Kafka Streams at length: CASES=500 RECORDS=24 SEED=1 ONLY='window=session'; needs Java and Maven.
+	cd systemtest && go test -timeout 6h ./differential \
+		-differential.cases '$(CASES)' -differential.records '$(RECORDS)' -differential.seed '$(SEED)' -differential.only '$(ONLY)'
+
 .PHONY: fuzz
 fuzz: ## Fuzz every decoder for FUZZTIME (20s) each.
 	@grep -rlE --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do \

@@ -75,8 +75,8 @@ func (d *declaration) compile(edges []Edge) (*part, error) {
 	}
 	// Expiry comes last, after timers.
 	slices.SortStableFunc(p.after, byLaziness)
-	p.decodes = append(d.decodes, make([]func([]byte) error, len(d.graph.Inputs)-len(d.decodes))...)
-	p.joins = append(d.joins, make([]handler, len(d.graph.Joins)-len(d.joins))...)
+	p.decodes = slices.Concat(d.decodes, make([]func([]byte) error, len(d.graph.Inputs)-len(d.decodes)))
+	p.joins = slices.Concat(d.joins, make([]handler, len(d.graph.Joins)-len(d.joins)))
 	for handle, slot := range d.slots {
 		p.slots[handle] = &bound{part: p, slot: slot}
 	}

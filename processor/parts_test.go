@@ -157,7 +157,7 @@ func TestObserverIsToldOfAllParts(t *testing.T) {
 	x.tt.Rebalance("g")
 	x.send(10)
 	x.check()
-	equal(t, "told", strings.Join(told, ", "), "assigned [0 1], assigned [0 1 2], running, running, running, running, running")
+	equal(t, "told", strings.Join(told, ", "), "assigned [0 1], assigned [0 1 2]"+strings.Repeat(", running", 5))
 	if err := n.Stop(); err != nil {
 		t.Error(err)
 	}

@@ -82,7 +82,7 @@ func TestPeriodicCallsByTheWallClockKeepToTheirBeat(t *testing.T) {
 		return []processor.Edge{
 			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
 			processor.Every("beat", 10*time.Second, processor.WallClock, func(ctx *processor.Context, now time.Time) error {
-				out.Emit(ctx, "", fmt.Sprint("beat"))
+				out.Emit(ctx, "", "beat")
 				return nil
 			}),
 		}

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/rekastream/reka"
@@ -79,7 +80,7 @@ func dropBefore(r *task.Record, slot int, e *task.Entry) {
 		return
 	}
 	prefix := window.AppendKey([]byte{rowTimed}, key)
-	own := window.AppendTime(prefix[:len(prefix):len(prefix)], e.Time)
+	own := window.AppendTime(slices.Clip(prefix), e.Time)
 	if raw, ok := r.Get(slot, own); ok && len(raw) > 0 && raw[0] == versionDeleted {
 		own = append(own, 0) // included
 	}
@@ -147,7 +148,7 @@ func (s *VersionedRows[T]) asOf(ctx *Context, key string, at int64) (v T, since 
 		if at < 0 {
 			return v, since, false
 		}
-		rng.To = window.AppendTime(prefix[:len(prefix):len(prefix)], at+1)
+		rng.To = window.AppendTime(slices.Clip(prefix), at+1)
 	}
 	for row, err := range ctx.rec.Scan(slot, rng) {
 		if err != nil || len(row.Value) == 0 || row.Value[0] == versionDeleted {

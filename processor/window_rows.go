@@ -34,7 +34,7 @@ func (s *WindowRows[T]) Delete(ctx *Context, key string, start time.Time) {
 	}
 }
 
-// Fetch yields the rows of a key whose windows start from from to to, both
+// Fetch yields the rows of a key whose windows start between two times, both
 // included, in order of time. A zero time is no bound. The store must not be
 // changed from within the loop. On a failure the loop ends and the record
 // fails: see Context.Failed.
@@ -61,7 +61,7 @@ func (s *WindowRows[T]) fetch(ctx *Context, key string, in between) iter.Seq2[ti
 	}
 }
 
-// FetchAll yields the rows of all keys whose windows start from from to to,
+// FetchAll yields the rows of all keys whose windows start between two times,
 // in order of time, then of keys. See Fetch.
 func (s *WindowRows[T]) FetchAll(ctx *Context, from, to time.Time) iter.Seq[reka.WindowRow[T]] {
 	return s.fetchAll(ctx, betweenTimes(from, to, false))
@@ -112,7 +112,7 @@ func (s *SessionRows[T]) Delete(ctx *Context, key string, w window.Window) {
 	}
 }
 
-// Find yields the sessions of a key that have a moment from from to to, in
+// Find yields the sessions of a key that have a moment between two times, in
 // order of their ends. See WindowRows.Fetch.
 func (s *SessionRows[T]) Find(ctx *Context, key string, from, to time.Time) iter.Seq2[window.Window, T] {
 	return s.find(ctx, key, betweenTimes(from, to, false))

@@ -3,6 +3,7 @@ package processor
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/rekastream/reka"
@@ -180,14 +181,13 @@ type found[T any] struct {
 	v   T
 }
 
-// scanKey yields the rows of a key whose times lie from from to to, both
-// included.
+// scanKey yields the rows of a key whose times lie in a range.
 func (s *timed[T]) scanKey(ctx *Context, slot int, key string, in between) iter.Seq[found[T]] {
 	return func(yield func(found[T]) bool) {
 		prefix := window.AppendKey([]byte{rowTimed}, []byte(key))
-		rng := storage.Range{From: window.AppendTime(prefix[:len(prefix):len(prefix)], in.from), Reverse: in.reverse}
+		rng := storage.Range{From: window.AppendTime(slices.Clip(prefix), in.from), Reverse: in.reverse}
 		if in.to < maxTime {
-			rng.To = window.AppendTime(prefix[:len(prefix):len(prefix)], in.to+1)
+			rng.To = window.AppendTime(slices.Clip(prefix), in.to+1)
 		} else {
 			rng.To = storage.Prefix(prefix).To
 		}
@@ -255,7 +255,7 @@ type between struct {
 
 const maxTime = 1<<63 - 1
 
-// betweenTimes is the range from from to to; a zero time is no bound.
+// betweenTimes is a range with both ends in it; a zero time is no bound.
 func betweenTimes(from, to time.Time, reverse bool) between {
 	in := between{to: maxTime, reverse: reverse}
 	if !from.IsZero() {

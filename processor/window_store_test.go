@@ -108,7 +108,7 @@ func TestWindowRowsGoWhenTheirRetentionIsOver(t *testing.T) {
 	c.send("a", "count", 15)
 	c.send("a", "set 0", 15)
 	c.send("a", "count", 1000)
-	c.wants("true true 2 1 false 0")
+	c.wants("true true 2 1 false 0") //nolint:dupword // two answers
 	c.tt.Settle()
 	c.tt.Compact("clockwork-windows-changelog")
 	live := 0
@@ -190,7 +190,7 @@ func TestVersionsAnswerAsOfATime(t *testing.T) {
 	c.send("k", "asof 20", 40)
 	c.send("k", "asof 35", 40)
 	c.send("k", "asof 40", 40)
-	c.wants("true true true true none a10 true b20 true c30 true none")
+	c.wants("true true true true none a10 true b20 true c30 true none") //nolint:dupword // four answers
 	c.send("k", "set 50 d", 50)
 	c.send("k", "get", 500)
 	c.send("k", "asof 35", 500) // beyond the history: gone

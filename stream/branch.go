@@ -1,6 +1,9 @@
 package stream
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Branches are the ways that Split parts a flow into.
 type Branches[T any] struct {
@@ -24,14 +27,14 @@ func (f Flow[T]) Split(ways ...Way[T]) Branches[T] {
 	split := f.then("split")
 	b := Branches[T]{ways: map[string]Flow[T]{}}
 	outs := make([]Flow[T], len(ways)+1)
-	for i, w := range append(ways[:len(ways):len(ways)], Way[T]{Name: DefaultWay}) {
+	for i, w := range append(slices.Clip(ways), Way[T]{Name: DefaultWay}) {
 		switch {
 		case w.Name == "":
-			f.b().failIn(split.n, "way %d has no name", i)
+			f.b().failf(split.n, "way %d has no name", i)
 		case i < len(ways) && w.Take == nil:
-			f.b().failIn(split.n, "way %q has no function", w.Name)
+			f.b().failf(split.n, "way %q has no function", w.Name)
 		case b.has(w.Name):
-			f.b().failIn(split.n, "the way %q is declared twice", w.Name)
+			f.b().failf(split.n, "the way %q is declared twice", w.Name)
 		}
 		outs[i] = split.then("branch")
 		b.ways[w.Name] = outs[i]

@@ -42,8 +42,8 @@ func (b *Builder) Graph() (*processor.Graph, error) {
 
 func (b *Builder) fail(err error) { b.errs = append(b.errs, err) }
 
-// failIn reports what is wrong with an operation.
-func (b *Builder) failIn(n *node, format string, a ...any) {
+// failf reports what is wrong with an operation.
+func (b *Builder) failf(n *node, format string, a ...any) {
 	what := n.op
 	if n.name != "" {
 		what += " " + strconv.Quote(n.name)

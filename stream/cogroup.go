@@ -67,7 +67,7 @@ func Add[T, A any](g Grouped[T], add func(key string, v T, a A) A) Adding[A] {
 	by := &addition[T, A]{fn: add, codec: in.codec}
 	a := Adding[A]{in: &out, number: &by.number}
 	if add == nil {
-		in.b().failIn(out.n, "no function")
+		in.b().failf(out.n, "no function")
 		return a
 	}
 	if in.codec != nil {

@@ -17,7 +17,7 @@ func (t Table[T]) Filter(keep func(key string, v T) bool, opts ...Option) Table[
 	o := fold(opts)
 	c := codecOf(n, &o, t.codec)
 	if keep == nil {
-		n.b.failIn(n, "no function")
+		n.b.failf(n, "no function")
 		return newTable(n, c)
 	}
 	return derived(n, t, &o, deriving[T, T]{c, func(x *exec, key []byte, v T) (T, bool) { return v, keep(x.key(key), v) }})
@@ -41,7 +41,7 @@ func MapTable[T, U any](t Table[T], fn func(key string, v T) U, opts ...Option) 
 	o := fold(opts)
 	c := codecOf[U](n, &o, nil)
 	if fn == nil {
-		n.b.failIn(n, "no function")
+		n.b.failf(n, "no function")
 		return newTable(n, c)
 	}
 	return derived(n, t, &o, deriving[T, U]{c, func(x *exec, key []byte, v T) (U, bool) { return fn(x.key(key), v), true }})

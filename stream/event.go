@@ -95,5 +95,5 @@ func bytesOf(key string) []byte {
 	if key == "" {
 		return []byte{}
 	}
-	return unsafe.Slice(unsafe.StringData(key), len(key))
+	return unsafe.Slice(unsafe.StringData(key), len(key)) //nolint:gosec // read only, and alive as long as the key
 }

@@ -60,13 +60,13 @@ func From[T any](b *Builder, t reka.Topic[T], opts ...SourceOption) Flow[T] {
 		return newFlow[T](b.node("from"), nil)
 	}
 	if j := src.n.join; j != nil && j.spec.First {
-		b.failIn(src.n, "read as a table, too, whose rows come before any record: TableFirst does not go with it")
+		b.failf(src.n, "read as a table, too, whose rows come before any record: TableFirst does not go with it")
 	}
 	if src.n.input == nil {
 		spec := graph.Input{Topic: t.Name()}
 		for _, o := range opts {
 			if o == nil {
-				b.failIn(src.n, "a nil option")
+				b.failf(src.n, "a nil option")
 				continue
 			}
 			processor.ApplyInput(o, &spec)
@@ -74,7 +74,7 @@ func From[T any](b *Builder, t reka.Topic[T], opts ...SourceOption) Flow[T] {
 		spec.Nulls, spec.NullKeys = true, true
 		src.n.input = sourceInput(src.flow, spec)
 	} else if len(opts) > 0 {
-		b.failIn(src.n, "options belong to the first use of a topic")
+		b.failf(src.n, "options belong to the first use of a topic")
 	}
 	return src.flow
 }
@@ -141,7 +141,7 @@ func (f Flow[T]) WithCodec(c codec.Codec[T]) Flow[T] {
 func (f Flow[T]) Filter(keep func(key string, v T) bool) Flow[T] {
 	out := f.then("filter")
 	if keep == nil {
-		f.b().failIn(out.n, "no function")
+		f.b().failf(out.n, "no function")
 		return out
 	}
 	f.add(func(x *exec, e event[T]) {
@@ -165,7 +165,7 @@ func (f Flow[T]) FilterNot(drop func(key string, v T) bool) Flow[T] {
 func (f Flow[T]) Peek(look func(key string, v T)) Flow[T] {
 	out := f.then("peek")
 	if look == nil {
-		f.b().failIn(out.n, "no function")
+		f.b().failf(out.n, "no function")
 		return out
 	}
 	f.add(func(x *exec, e event[T]) {
@@ -198,7 +198,7 @@ func (f Flow[T]) SelectKey(key func(key string, v T) string) Flow[T] {
 	out := f.then("selectkey")
 	out.rekeyed = true
 	if key == nil {
-		f.b().failIn(out.n, "no function")
+		f.b().failf(out.n, "no function")
 		return out
 	}
 	nulls := out.n.counter("records without a value")

@@ -65,13 +65,13 @@ func (j *foreignJoin[L, R, V]) declare(op string, opts []Option) Table[V] {
 	j.out = newTable(asks, c)
 	switch {
 	case j.foreignKey == nil || j.fn == nil:
-		b.failIn(asks, "no function")
+		b.failf(asks, "no function")
 		return j.out
 	case j.r.n == nil || j.r.n.b != b:
-		b.failIn(asks, "its right table is of another builder, or was not made by one")
+		b.failf(asks, "its right table is of another builder, or was not made by one")
 		return j.out
 	case o.partitions != 0:
-		b.failIn(asks, "Partitions: its topics have as many as the tables")
+		b.failf(asks, "Partitions: its topics have as many as the tables")
 		return j.out
 	case !needCodec(asks, c) || !needCodec(asks, j.r.codec):
 		return j.out

@@ -18,7 +18,7 @@ type GlobalTable[T any] struct {
 // Records without a value delete, those without a key are passed over.
 func Global[T any](b *Builder, t reka.Table[T]) GlobalTable[T] {
 	if t.Name() == "" || t.Codec() == nil {
-		b.failIn(&node{b: b, op: "global"}, "a topic without a name or a codec (declare it with NewTable)")
+		b.failf(&node{b: b, op: "global"}, "a topic without a name or a codec (declare it with NewTable)")
 	}
 	return GlobalTable[T]{b: b, topic: t.Name(), codec: t.Codec()}
 }
@@ -55,10 +55,10 @@ func (j *globalJoin[L, R, V]) declare(f Flow[L], t GlobalTable[R], op string, op
 	out.rekeyed = f.rekeyed
 	switch {
 	case t.b != n.b:
-		n.b.failIn(n, "its global table is of another builder, or was not made by one")
+		n.b.failf(n, "its global table is of another builder, or was not made by one")
 		return out
 	case j.keyOf == nil || j.fn == nil:
-		n.b.failIn(n, "no function")
+		n.b.failf(n, "no function")
 		return out
 	case t.codec == nil:
 		return out // reported by Global

@@ -23,11 +23,11 @@ func (f Flow[T]) GroupByKey(opts ...Option) Grouped[T] {
 	}
 	switch name := o.misplaced(n.op); {
 	case o.bad:
-		f.b().failIn(n, "a nil option")
+		f.b().failf(n, "a nil option")
 	case name != "":
-		f.b().failIn(n, "%s is no option of it", name)
+		f.b().failf(n, "%s is no option of it", name)
 	case o.partitions != 0 && !f.rekeyed && f.n != nil:
-		f.b().failIn(n, "Partitions(%d): keys are unchanged, so nothing is repartitioned (see Repartition)", o.partitions)
+		f.b().failf(n, "Partitions(%d): keys are unchanged, so nothing is repartitioned (see Repartition)", o.partitions)
 	}
 	return Grouped[T]{in: f, o: o}
 }
@@ -107,7 +107,7 @@ func (g Grouped[T]) Reduce(fn func(a, b T) T, opts ...Option) Table[T] {
 	n.own(o.name)
 	out := newTable(n, c)
 	if fn == nil {
-		n.b.failIn(n, "no function")
+		n.b.failf(n, "no function")
 		return out
 	}
 	if !needCodec(n, c) {
@@ -137,7 +137,7 @@ func aggregated[T, A any](g Grouped[T], op string, by Aggregator[T, A], opts []O
 	n.own(o.name)
 	out := newTable(n, c)
 	if by.Add == nil {
-		n.b.failIn(n, "Aggregator.Add is missing")
+		n.b.failf(n, "Aggregator.Add is missing")
 		return out
 	}
 	if !needCodec(n, c) {

@@ -48,7 +48,7 @@ func playLater(t *testing.T, inputs string, build func(*stream.Builder)) *scene 
 		t.Fatal(err)
 	}
 	s := &scene{t: t, tt: tester.New(t, tester.WithPartitions(1)), graph: g, ins: map[string]*tester.InputTopic[string]{}, seen: map[string]int{}}
-	for _, name := range strings.Fields(inputs) {
+	for name := range strings.FieldsSeq(inputs) {
 		s.ins[name] = tester.Input(s.tt, text(name))
 	}
 	for _, name := range g.Outputs() {

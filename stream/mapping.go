@@ -123,7 +123,7 @@ func mapped[T, U any](f Flow[T], op string, ok bool, opts []Option) (Flow[U], bo
 	out := newFlow(n, codecOf[U](n, &o, nil))
 	out.rekeyed = f.rekeyed
 	if !ok {
-		f.b().failIn(n, "no function")
+		f.b().failf(n, "no function")
 	}
 	return out, ok
 }

@@ -98,10 +98,10 @@ var ownsNothing = map[string]bool{
 // codecOf returns the codec that was set for results of type T, or was.
 func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
 	if o.bad {
-		n.b.failIn(n, "a nil option")
+		n.b.failf(n, "a nil option")
 	}
 	if name := o.misplaced(n.op); name != "" {
-		n.b.failIn(n, "%s is no option of it", name)
+		n.b.failf(n, "%s is no option of it", name)
 	}
 	if o.codec == nil {
 		return was
@@ -109,7 +109,7 @@ func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
 	c, ok := o.codec.(codec.Codec[T])
 	if !ok {
 		var zero T
-		n.b.failIn(n, "WithCodec(%T) does not fit results of type %T", o.codec, zero)
+		n.b.failf(n, "WithCodec(%T) does not fit results of type %T", o.codec, zero)
 		return unfit[T]{} // reported once
 	}
 	return c
@@ -121,7 +121,7 @@ func needCodec[T any](n *node, c codec.Codec[T]) bool {
 		return true
 	}
 	var zero T
-	n.b.failIn(n, "needs a codec for %T: give it to the operation that makes them (WithCodec)", zero)
+	n.b.failf(n, "needs a codec for %T: give it to the operation that makes them (WithCodec)", zero)
 	return false
 }
 

@@ -34,7 +34,7 @@ func GroupTable[T, U any](t Table[T], by func(key string, v T) (string, U), opts
 	src := repartitioned(n, c, o.partitions)
 	out := GroupedTable[U]{n: src, out: &port[change[U]]{}, codec: c}
 	if by == nil {
-		n.b.failIn(n, "no function")
+		n.b.failf(n, "no function")
 		return out
 	}
 	if !needCodec(n, c) {
@@ -152,7 +152,7 @@ func (g GroupedTable[T]) Reduce(add, subtract func(a, v T) T, opts ...Option) Ta
 	n.own(o.name)
 	out := newTable(n, c)
 	if add == nil || subtract == nil {
-		n.b.failIn(n, "no function to add with, or none to subtract with")
+		n.b.failf(n, "no function to add with, or none to subtract with")
 		return out
 	}
 	if !needCodec(n, c) {
@@ -187,7 +187,7 @@ func aggregatedTable[T, A any](g GroupedTable[T], op string, by Aggregator[T, A]
 	n.own(o.name)
 	out := newTable(n, c)
 	if by.Add == nil || by.Subtract == nil {
-		n.b.failIn(n, "no function to add with, or none to subtract with (Aggregator.Add, Aggregator.Subtract)")
+		n.b.failf(n, "no function to add with, or none to subtract with (Aggregator.Add, Aggregator.Subtract)")
 		return out
 	}
 	if !needCodec(n, c) {

@@ -70,7 +70,7 @@ func repartitioned[T any](n *node, _ codec.Codec[T], partitions int32) *node {
 	src.hold = n.hold + n.adds // what comes through it is as far behind
 	src.links = []*node{n}
 	if partitions < 0 {
-		n.b.failIn(n, "Partitions(%d)", partitions)
+		n.b.failf(n, "Partitions(%d)", partitions)
 	}
 	return src
 }

@@ -51,7 +51,7 @@ func Join[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key string, l
 	p := newStreamJoin[L, R, V](l.placed(options{}), r.placed(options{}), w, opts)
 	p.n.details = append(p.n.details, "inner, "+w.String())
 	if fn == nil {
-		p.n.b.failIn(p.n, "no function")
+		p.n.b.failf(p.n, "no function")
 		return p.out
 	}
 	p.fn = func(key string, l *L, r *R) V { return fn(key, *l, *r) }
@@ -65,7 +65,7 @@ func LeftJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key strin
 	p := newStreamJoin[L, R, V](l.placedWithNulls(options{}), r.placed(options{}), w, opts)
 	p.n.details = append(p.n.details, "left, "+w.String())
 	if fn == nil {
-		p.n.b.failIn(p.n, "no function")
+		p.n.b.failf(p.n, "no function")
 		return p.out
 	}
 	p.fn = func(key string, l *L, r *R) V { return fn(key, *l, r) }
@@ -80,7 +80,7 @@ func OuterJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, fn func(key stri
 	p := newStreamJoin[L, R, V](l.placedWithNulls(options{}), r.placedWithNulls(options{}), w, opts)
 	p.n.details = append(p.n.details, "outer, "+w.String())
 	if fn == nil {
-		p.n.b.failIn(p.n, "no function")
+		p.n.b.failf(p.n, "no function")
 		return p.out
 	}
 	p.fn = fn
@@ -150,7 +150,7 @@ func lateSide[T any, P interface{ now(x *exec) int64 }](n *node, p P, topic any,
 	}
 	t, ok := topic.(reka.Stream[T])
 	if !ok || t.Name() == "" || t.Codec() == nil {
-		n.b.failIn(n, "the late output %T does not fit, or has no name or codec", topic)
+		n.b.failf(n, "the late output %T does not fit, or has no name or codec", topic)
 		return nil
 	}
 	to := n.output(t.Name())
@@ -170,7 +170,7 @@ func (p *streamJoin[L, R, V]) now(x *exec) int64 { return x.now(p.clock) }
 func (p *streamJoin[L, R, V]) declare(left, right bool) {
 	n := p.n
 	if err := p.w.validate(); err != nil {
-		n.b.failIn(n, "%w", err)
+		n.b.failf(n, "%w", err)
 		return
 	}
 	if !needCodec(n, p.left.codec) || !needCodec(n, p.right.codec) {

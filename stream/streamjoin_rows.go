@@ -266,7 +266,8 @@ func (s *joinSide[T]) store(x *exec, e *event[T], alone bool) {
 	if ok {
 		last, head = binary.Uvarint(first)
 	}
-	buf := append(x.valueBuf[:0], first...)
+	x.valueBuf = append(x.valueBuf[:0], first...)
+	buf := x.valueBuf
 	if !ok {
 		buf = append(buf, 0)
 	}

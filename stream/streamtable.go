@@ -68,7 +68,7 @@ func (j *streamTable[L, R, V]) declare(f Flow[L], t Table[R], op string, opts []
 	j.out = newFlow(j.n, codecOf[V](j.n, &o, nil))
 	j.nulls = j.n.counter("records without a key or value")
 	if j.fn == nil {
-		j.n.b.failIn(j.n, "no function")
+		j.n.b.failf(j.n, "no function")
 		return j.out
 	}
 	if o.wait != nil && !j.waits(in, &o) {
@@ -111,13 +111,13 @@ func (j *streamTable[L, R, V]) waits(in Flow[L], o *options) bool {
 	wait, err := wholeMillis(*o.wait)
 	switch {
 	case err != nil:
-		n.b.failIn(n, "WithTableWait: %w", err)
+		n.b.failf(n, "WithTableWait: %w", err)
 		return false
 	case j.t.asOf == nil:
-		n.b.failIn(n, "WithTableWait: the table is not Versioned")
+		n.b.failf(n, "WithTableWait: the table is not Versioned")
 		return false
 	case wait > j.t.history:
-		n.b.failIn(n, "WithTableWait(%v): the table's history is only %d ms", *o.wait, j.t.history)
+		n.b.failf(n, "WithTableWait(%v): the table's history is only %d ms", *o.wait, j.t.history)
 		return false
 	case !needCodec(n, in.codec):
 		return false

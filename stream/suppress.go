@@ -118,7 +118,7 @@ func (s *Suppression) check(n *node) bool {
 		what = "OrFail needs MaxRecords or MaxBytes"
 	}
 	if what != "" {
-		n.b.failIn(n, "%s", what)
+		n.b.failf(n, "%s", what)
 	}
 	return what == ""
 }
@@ -141,7 +141,7 @@ func (t Table[T]) Suppress(by Suppression, opts ...Option) Table[T] {
 		return out
 	}
 	if by.kind == untilClosed {
-		n.b.failIn(n, "UntilClosed is for windows")
+		n.b.failf(n, "UntilClosed is for windows")
 		return out
 	}
 	if by.kind == untilElapsed && by.wait == 0 {
@@ -196,7 +196,7 @@ func (w Windows[A]) Suppress(by Suppression, opts ...Option) Windows[A] {
 	}
 	if by.kind == untilClosed {
 		if w.settled != "" {
-			b.failIn(n, "UntilClosed: %s", w.settled)
+			b.failf(n, "UntilClosed: %s", w.settled)
 			return out
 		}
 		out.settled = finalAlready

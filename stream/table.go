@@ -77,14 +77,14 @@ func FromTable[T any](b *Builder, t reka.Table[T], opts ...Option) Table[T] {
 	n := src.n
 	if out, ok := n.table.(Table[T]); ok {
 		if len(opts) > 0 {
-			b.failIn(n, "options belong to the first use of a table")
+			b.failf(n, "options belong to the first use of a table")
 		}
 		return out
 	}
 	o := fold(opts)
 	codecOf(n, &o, t.Codec())
 	if o.first && (o.history != nil || o.name != "") {
-		b.failIn(n, "TableFirst does not go with Versioned or Named")
+		b.failf(n, "TableFirst does not go with Versioned or Named")
 	}
 	var out Table[T]
 	switch {
@@ -116,7 +116,7 @@ func (src *source[T]) asInput() Flow[T] {
 func joined[T any](n *node, t reka.Table[T], first bool) Table[T] {
 	out := newTable(n, t.Codec())
 	if out.first = first; first && n.input != nil {
-		n.b.failIn(n, "read as a stream, too, which would miss rows: TableFirst does not go with it")
+		n.b.failf(n, "read as a stream, too, which would miss rows: TableFirst does not go with it")
 	}
 	j := &join{spec: graph.Join{Topic: t.Name(), First: first}}
 	n.join = j
@@ -185,7 +185,7 @@ func Changes[T any](t Table[T]) Flow[T] {
 // needChanges reports that an operation lives by changes of all rows.
 func (t Table[T]) needChanges(n *node) {
 	if t.first {
-		t.b().failIn(n, "lives by the changes of a table, which has rows that came without any: TableFirst does not go with it")
+		t.b().failf(n, "lives by the changes of a table, which has rows that came without any: TableFirst does not go with it")
 	}
 }
 

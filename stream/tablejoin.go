@@ -67,7 +67,7 @@ func newTableJoin[L, R, V any](l Table[L], r Table[R], op string, opts []Option)
 // declared reports whether there is what the join needs.
 func (j *tableJoin[L, R, V]) declared(fn bool) bool {
 	if !fn {
-		j.n.b.failIn(j.n, "no function")
+		j.n.b.failf(j.n, "no function")
 		return false
 	}
 	// A record that changes both sides changes them one after the other. What

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/rekastream/reka"
-	"github.com/rekastream/reka/internal/task"
 	"github.com/rekastream/reka/kafka"
 )
 
@@ -13,7 +12,7 @@ import (
 func (f Flow[T]) To(t reka.Topic[T]) {
 	n := f.b().node("to", f.n)
 	if t == nil || t.Name() == "" || t.Codec() == nil {
-		f.b().failIn(n, "a topic without a name or a codec (declare it with NewStream or NewTable)")
+		f.b().failf(n, "a topic without a name or a codec (declare it with NewStream or NewTable)")
 		return
 	}
 	n.details = append(n.details, t.Name())
@@ -26,13 +25,13 @@ func (f Flow[T]) To(t reka.Topic[T]) {
 func (f Flow[T]) ToBy(choose func(key string, v T) string, topics ...reka.Topic[T]) {
 	n := f.b().node("to", f.n)
 	if choose == nil || len(topics) == 0 {
-		f.b().failIn(n, "no function, or no topics")
+		f.b().failf(n, "no function, or no topics")
 		return
 	}
 	writers := map[string]sink[event[T]]{}
 	for _, t := range topics {
 		if t == nil || t.Name() == "" || t.Codec() == nil {
-			f.b().failIn(n, "a topic without a name or a codec (declare it with NewStream or NewTable)")
+			f.b().failf(n, "a topic without a name or a codec (declare it with NewStream or NewTable)")
 			return
 		}
 		n.details = append(n.details, t.Name())
@@ -65,6 +64,3 @@ const (
 	// LateStreamTime is the stream time that closed them, in milliseconds.
 	LateStreamTime = "reka-late-stream-time"
 )
-
-// writeTo emits a record with headers.
-func writeTo(x *exec, to *output, e task.Emission) { x.rec.Emit(to.index, e) }

@@ -61,7 +61,7 @@ func versionsOf[T any](in Flow[T], o *options) Table[T] {
 	out := newTable(n, in.codec)
 	history, err := wholeMillis(*o.history)
 	if err != nil {
-		n.b.failIn(n, "Versioned: %w", err)
+		n.b.failf(n, "Versioned: %w", err)
 		return out
 	}
 	n.details = append(n.details, "history "+o.history.String())

@@ -150,15 +150,15 @@ func aggregateWindows[T, A any](w Windowed[T], op string, by Aggregator[T, A], o
 	p := &windowOp[T, A]{n: n, in: in, w: w.w, by: by}
 	p.out = Windows[A]{n: n, out: &port[windowChange[A]]{}, final: &port[windowChange[A]]{}, codec: c, w: w.w, onClose: func() { p.finals = true }}
 	if err := w.w.Validate(); err != nil {
-		n.b.failIn(n, "%w", err)
+		n.b.failf(n, "%w", err)
 		return p.out
 	}
 	if by.Add == nil {
-		n.b.failIn(n, "no function to add with")
+		n.b.failf(n, "no function to add with")
 		return p.out
 	}
 	if by.Merge == nil && w.w.Kind() == window.KindSession {
-		n.b.failIn(n, "sessions need a function to merge with (Aggregator.Merge)")
+		n.b.failf(n, "sessions need a function to merge with (Aggregator.Merge)")
 		return p.out
 	}
 	if !needCodec(n, c) {
@@ -191,7 +191,7 @@ func aggregateWindows[T, A any](w Windowed[T], op string, by Aggregator[T, A], o
 // lateTo makes a topic take late records.
 func (p *windowOp[T, A]) lateTo(t reka.Stream[T]) {
 	if t.Name() == "" || t.Codec() == nil {
-		p.n.b.failIn(p.n, "a late output without a name or a codec")
+		p.n.b.failf(p.n, "a late output without a name or a codec")
 		return
 	}
 	to := p.n.output(t.Name())
@@ -248,7 +248,7 @@ func (w Windows[A]) OnClose() Windows[A] {
 	out.n.holds(w.w.Hold())
 	out.out = &port[windowChange[A]]{}
 	if w.final == nil || w.onClose == nil {
-		b.failIn(out.n, "%s", w.settled)
+		b.failf(out.n, "%s", w.settled)
 		return out
 	}
 	w.onClose()
@@ -299,11 +299,11 @@ func sameWindows(a, b window.Windows) bool {
 func (w Windows[A]) To(t reka.WindowTable[A]) {
 	n := w.b().node("to", w.n)
 	if t.Name() == "" || t.Codec() == nil {
-		w.b().failIn(n, "a topic without a name or a codec (declare it with NewWindowTable)")
+		w.b().failf(n, "a topic without a name or a codec (declare it with NewWindowTable)")
 		return
 	}
 	if !sameWindows(w.w, t.Windows()) {
-		w.b().failIn(n, "topic %s is declared with %v windows, the results have %v ones", t.Name(), t.Windows(), w.w)
+		w.b().failf(n, "topic %s is declared with %v windows, the results have %v ones", t.Name(), t.Windows(), w.w)
 		return
 	}
 	n.details = append(n.details, t.Name())

@@ -207,13 +207,20 @@ func (g *Graph) Validate() error {
 	if err := g.validateStores(read, outputs); err != nil {
 		return fail("%w", err)
 	}
+	if err := g.validatePolicies(read); err != nil {
+		return fail("error policy of phase %w", err)
+	}
+	return nil
+}
+
+func (g *Graph) validatePolicies(read map[string]string) error {
 	for phase, p := range map[string]Policy{"decode": g.OnDecode, "process": g.OnProcess, "produce": g.OnProduce} {
 		if err := p.validate(phase == "produce"); err != nil {
-			return fail("error policy of phase %s: %w", phase, err)
+			return fmt.Errorf("%s: %w", phase, err)
 		}
 		// A record would come back, or stand in a table.
 		if was := read[p.Topic]; was != "" {
-			return fail("error policy of phase %s: dead letters to topic %s, which is declared as %s", phase, p.Topic, was)
+			return fmt.Errorf("%s: dead letters to topic %s, which is declared as %s", phase, p.Topic, was)
 		}
 	}
 	return nil

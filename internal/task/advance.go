@@ -297,11 +297,16 @@ func (t *Task) runEntries(s *Timed, entries []Entry, now int64) bool {
 	}
 	t.rec.keep()
 	t.moved()
-	if k, err := t.stores[s.Store].line(s.Lines[head.Line].Prefix).next(); err != nil || bytes.Equal(k, head.Key) {
-		t.fail(fmt.Errorf("operator %s has left what was due in place (%v)", s.Name, err))
-		return false
+	k, err := t.stores[s.Store].line(s.Lines[head.Line].Prefix).next()
+	switch {
+	case err != nil:
+		t.fail(&StoreError{Store: t.stores[s.Store].name(), Err: err})
+	case bytes.Equal(k, head.Key):
+		t.fail(fmt.Errorf("operator %s has left what was due in place", s.Name))
+	default:
+		return true
 	}
-	return true
+	return false
 }
 
 // maySkip reports whether the error policy lets what has failed go.
@@ -340,7 +345,7 @@ func (t *Task) begin() bool {
 func (t *Task) takeDue(s *Timed, now int64, n int) ([]Entry, error) {
 	t.due = t.due[:0]
 	st := t.stores[s.Store]
-	var places [4]place // next of each line
+	places := make([]place, len(s.Lines)) // next of each line
 	for i := range s.Lines {
 		if _, err := st.line(s.Lines[i].Prefix).next(); err != nil {
 			return nil, &StoreError{Store: st.name(), Err: err}

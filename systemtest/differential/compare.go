@@ -55,23 +55,17 @@ func Compare(c Case, streams, other []Output) []Difference {
 }
 
 // Exact returns the differences where no rule is accepted, and a result has to
-// follow the same input: for two implementations of the same rules.
-func Exact(c Case, want, got []Output) []Difference {
-	s := &situation{Case: c}
-	mine, theirs := s.groups(got), s.groups(want)
-	all := maps.Clone(mine)
-	maps.Copy(all, theirs)
-	var out []Difference
-	for _, g := range slices.Sorted(maps.Keys(all)) {
-		diffs := align(theirs[g], mine[g])
-		if len(diffs) == 0 {
-			for i, o := range mine[g] {
-				if w := theirs[g][i]; w.Step != o.Step {
-					diffs = append(diffs, Difference{Output: w, Missing: true, Moved: true}, Difference{Output: o, Moved: true})
-				}
-			}
+// follow the same input, and come in the same order: for two implementations of
+// the same rules.
+func Exact(want, got []Output) []Difference {
+	out := align(want, got)
+	if len(out) > 0 {
+		return out
+	}
+	for i, o := range got {
+		if w := want[i]; w.Step != o.Step {
+			out = append(out, Difference{Output: w, Missing: true, Moved: true}, Difference{Output: o, Moved: true})
 		}
-		out = append(out, diffs...)
 	}
 	return out
 }

@@ -17,6 +17,7 @@ var wrong = map[string]func(all []Output, i int) []Output{
 // Where nothing is late and no rule applies, rules must not excuse anything
 // either.
 func TestNoSpoiltResultIsExcused(t *testing.T) {
+	t.Parallel()
 	streams := Start(t)
 	plain := map[Topology]bool{}
 	for _, topology := range Topologies() {

@@ -25,6 +25,7 @@
 //	op=tableagg|tablecount [versioned=left]
 //	op=tablefilter|tablemap|totable
 //	op=suppresstime|suppresscount wait= [maxrecords=]
+//	post=final behind windows, joins of streams and streamtable; post=regroup behind tables
 //
 // All times are milliseconds. An aggregate begins as "0" and adds "+v", and a
 // table's takes back "-v"; sessions merge in the order of their starts, the
@@ -36,7 +37,9 @@
 // aggregations use the first letter. A foreign key, and the key of by=value,
 // is what follows the colon of a value; without colon it is null. suppresscount
 // counts the stream per key first. recount and joincount count results per key
-// in tumbling windows of 20 with a grace of 1000.
+// in tumbling windows of 20 with a grace of 1000; post=final counts on close, and
+// without grace. post=regroup aggregates rows by the first letter. These two are
+// for the model only.
 //
 // A windowed key is written key@start/end, with the end as Kafka Streams gives
 // it: exclusive for tumbling and hopping windows, inclusive for sliding ones
@@ -51,6 +54,9 @@
 // tests' check compares a Runner with Kafka Streams by the rules, and their
 // checkModel with a model, without Java and without rules: there even the step
 // of a result has to agree.
+//
+// Reka is one: it runs all cases of a topology in one graph. With Trouble its
+// process ends now and then, and everything has to be as without.
 //
 // The flags -differential.cases, -records, -seed and -only choose how much, and
 // what, is run.

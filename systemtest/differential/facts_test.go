@@ -68,6 +68,10 @@ func TestFactsAboutKafkaStreams(t *testing.T) {
 			"op=tablemap versioned=left",
 			`L a x1 5, L a y1 3`, "0 a x 5, 1 a y 3",
 		},
+		"a global join without a key to look up has its null result": {
+			"op=streamglobal kind=left by=value",
+			`R k1 y 1, L a x1 2`, "1 a x1|~ 2",
+		},
 		"a null value moves the time of a join's store": {
 			"op=join kind=inner before=8 after=-3 grace=2",
 			`R a y 9, R a \N 16, L a x 17, R a z 10`, "3 a x|z 17",

@@ -2,6 +2,8 @@ package differential
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -61,6 +63,11 @@ func (s *tables) process(m *model, in fed) {
 	case "tableagg", "tablecount":
 		rows[in.Key] = row{in.Value, in.Time}
 		s.regroup(m, in, old.value)
+	case "totable":
+		rows[in.Key] = row{in.Value, in.Time}
+		if in.Value != Null || old.value != Null {
+			m.emit(in.Key, in.Value, in.Time)
+		}
 	default:
 		rows[in.Key] = row{in.Value, in.Time}
 		s.change(m, Output{Key: in.Key, Value: s.derive(in.Value), Time: in.Time}, s.derive(old.value))
@@ -112,6 +119,10 @@ func (s *tables) join(m *model, in fed, rows map[string]row) {
 }
 
 func (s *tables) foreignJoin(m *model, in fed, rows map[string]row) {
+	// A row that refers to nothing any more leaves when the right row that it
+	// referred to is there, too.
+	left, _ := get(s.left, in.Key)
+	_, gone := get(s.right, foreign(left))
 	all := func() map[string]Output {
 		out := map[string]Output{}
 		for key := range s.left {
@@ -127,10 +138,15 @@ func (s *tables) foreignJoin(m *model, in fed, rows map[string]row) {
 	}
 	before := all()
 	rows[in.Key] = row{in.Value, in.Time}
-	for key, now := range all() {
+	after := all()
+	for _, key := range slices.Sorted(maps.Keys(after)) {
+		now := after[key]
 		was, ok := before[key]
 		if !ok {
 			was.Value = Null
+		}
+		if in.Topic == "L" && foreign(in.Value) == Null && now.Value == Null {
+			now.Time = max(now.Time, gone)
 		}
 		s.change(m, now, was.Value)
 	}
@@ -141,21 +157,16 @@ func (s *tables) regroup(m *model, in fed, old string) {
 	from, to := letter(old), letter(in.Value)
 	update := func(group string, change func(row) row) {
 		g, ok := s.groups[group]
-		was := Null
-		if ok {
-			was = g.value
-		} else {
+		if !ok {
 			g.value = "0"
 		}
 		g = change(g)
 		g.time = max(g.time, in.Time)
 		s.groups[group] = g
-		if s.t.Get("op") == "tableagg" {
-			m.emit(group, g.value, g.time)
-			return
+		if s.t.Get("op") == "tablecount" {
+			g.value = fmt.Sprint(s.counts[group])
 		}
-		s.change(m, Output{Key: group, Value: fmt.Sprint(s.counts[group]), Time: g.time}, was)
-		s.groups[group] = row{fmt.Sprint(s.counts[group]), g.time}
+		m.emit(group, g.value, g.time)
 	}
 	add := func(g row) row {
 		s.counts[to]++

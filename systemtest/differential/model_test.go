@@ -36,6 +36,9 @@ func (modelRunner) Run(c Case) ([]Output, error) {
 		return nil, err
 	}
 	m := &model{Case: c, time: -1}
+	if c.Topology.Get("post") == "final" {
+		return runBehind(m, op), nil
+	}
 	for i, f := range c.feed() {
 		m.step, m.time = i, max(m.time, f.Time)
 		op.release(m)
@@ -44,6 +47,9 @@ func (modelRunner) Run(c Case) ([]Output, error) {
 	}
 	if c.Topology.Get("post") == "recount" || c.Topology.Get("op") == "joincount" {
 		return recount(m.out), nil
+	}
+	if c.Topology.Get("post") == "regroup" {
+		return regroup(m.out), nil
 	}
 	return m.out, nil
 }
@@ -140,6 +146,7 @@ func recount(all []Output) []Output {
 // buffer is a suppression by time.
 type buffer struct {
 	entries []entry
+	gone    map[string]string // last values that were let go
 }
 
 type entry struct {
@@ -161,14 +168,21 @@ func (b *buffer) put(o Output) {
 // free emits what waited long enough, and the oldest ones while there are too
 // many.
 func (b *buffer) free(m *model) {
+	if b.gone == nil {
+		b.gone = map[string]string{}
+	}
 	slices.SortStableFunc(b.entries, func(x, y entry) int {
 		return cmp.Or(cmp.Compare(x.first, y.first), strings.Compare(x.Key, y.Key))
 	})
 	most := int(m.Topology.Int("maxrecords"))
 	for len(b.entries) > 0 && (b.entries[0].first <= m.time-m.Topology.Int("wait") || most > 0 && len(b.entries) > most) {
 		o := b.entries[0].Output
-		m.emit(o.Key, o.Value, o.Time)
 		b.entries = b.entries[1:]
+		if was, ok := b.gone[o.Key]; o.Value == Null && (!ok || was == Null) {
+			continue // nobody knows the row
+		}
+		b.gone[o.Key] = o.Value
+		m.emit(o.Key, o.Value, o.Time)
 	}
 }
 

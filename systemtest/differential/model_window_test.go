@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// window is one with the records that count in it, in their order of arrival.
-type window struct {
+// windowModel is one with the records that count in it, in their order of arrival.
+type windowModel struct {
 	key        string
 	start, end int64 // end as written
 	closes     int64 // time at which it is closed
@@ -16,10 +16,10 @@ type window struct {
 	emitted    bool // its final result is out
 }
 
-func (w *window) at(time int64) bool { return time >= w.closes }
+func (w *windowModel) at(time int64) bool { return time >= w.closes }
 
 // newest returns the time of the result.
-func (w *window) newest() int64 {
+func (w *windowModel) newest() int64 {
 	t := w.values[0].Time
 	for _, v := range w.values {
 		t = max(t, v.Time)
@@ -31,12 +31,12 @@ func (w *window) newest() int64 {
 type aggregation struct {
 	t       Topology
 	grace   int64
-	windows []*window
+	windows []*windowModel
 }
 
 func newAggregation(t Topology) aggregation { return aggregation{t: t, grace: t.Int("grace")} }
 
-func (a *aggregation) find(key string, start int64) *window {
+func (a *aggregation) find(key string, start int64) *windowModel {
 	for _, w := range a.windows {
 		if w.key == key && w.start == start {
 			return w
@@ -45,7 +45,7 @@ func (a *aggregation) find(key string, start int64) *window {
 	return nil
 }
 
-func (a *aggregation) emit(m *model, w *window) {
+func (a *aggregation) emit(m *model, w *windowModel) {
 	var values []string
 	for _, v := range w.values {
 		values = append(values, v.Value)
@@ -54,7 +54,7 @@ func (a *aggregation) emit(m *model, w *window) {
 }
 
 // changed emits the update of a window, if updates are emitted.
-func (a *aggregation) changed(m *model, w *window) {
+func (a *aggregation) changed(m *model, w *windowModel) {
 	if a.t.Get("emit") == "update" {
 		a.emit(m, w)
 	}
@@ -65,14 +65,14 @@ func (a *aggregation) finals(m *model) {
 	if a.t.Get("emit") == "update" {
 		return
 	}
-	var due []*window
+	var due []*windowModel
 	for _, w := range a.windows {
 		if w.at(m.time) && !w.emitted {
 			w.emitted = true
 			due = append(due, w)
 		}
 	}
-	slices.SortStableFunc(due, func(x, y *window) int {
+	slices.SortStableFunc(due, func(x, y *windowModel) int {
 		return cmp.Or(cmp.Compare(x.closes, y.closes), strings.Compare(x.key, y.key))
 	})
 	for _, w := range due {
@@ -106,7 +106,7 @@ func (a *timed) process(m *model, in fed) {
 	for start := max(0, in.Time-size) / advance * advance; start <= in.Time; start += advance {
 		w := a.find(in.Key, start)
 		if w == nil {
-			w = &window{key: in.Key, start: start, end: start + size, closes: start + size + a.grace}
+			w = &windowModel{key: in.Key, start: start, end: start + size, closes: start + size + a.grace}
 		}
 		if in.Time >= start+size || w.at(m.time) {
 			continue
@@ -141,7 +141,7 @@ func (a *sliding) process(m *model, in fed) {
 	}
 	for start := max(0, in.Time-size); start <= in.Time+1; start++ {
 		old := a.find(in.Key, start)
-		w := &window{key: in.Key, start: start, end: start + size, closes: start + size + 1 + a.grace}
+		w := &windowModel{key: in.Key, start: start, end: start + size, closes: start + size + 1 + a.grace}
 		for _, f := range a.accepted {
 			if f.Key == in.Key && start <= f.Time && f.Time <= w.end {
 				w.values = append(w.values, f)
@@ -172,8 +172,8 @@ func (a *sessionModel) process(m *model, in fed) {
 		return
 	}
 	gap := a.t.Int("gap")
-	merged := &window{key: in.Key, start: in.Time, end: in.Time}
-	var found, rest []*window
+	merged := &windowModel{key: in.Key, start: in.Time, end: in.Time}
+	var found, rest []*windowModel
 	for _, w := range a.windows {
 		if w.key != in.Key || w.at(m.time) || !(session{w.start, w.end}).near(in.Time, gap) {
 			rest = append(rest, w)
@@ -186,7 +186,7 @@ func (a *sessionModel) process(m *model, in fed) {
 	if merged.at(m.time) {
 		return
 	}
-	slices.SortFunc(found, func(x, y *window) int { return cmp.Compare(x.start, y.start) })
+	slices.SortFunc(found, func(x, y *windowModel) int { return cmp.Compare(x.start, y.start) })
 	grows := merged.start < merged.end // a session of one instant is replaced without a tombstone
 	for _, w := range found {
 		merged.values = append(merged.values, w.values...)

@@ -1,7 +1,5 @@
 package differential
 
-import "strings"
-
 // rules are the differences that are meant, by name. Each says whether it
 // explains one, from the inputs and from what both sides made of them, with
 // stream time counted here. D5, D6, D7, D10 and part of D3 need none: groups,
@@ -25,8 +23,7 @@ var rules = []struct {
 	{"D4g null key, late", (*situation).lateNullKey},
 	{"D5 null result later, behind a join", (*situation).recountedLater},
 	{"D8 no change of a table", (*situation).noChange},
-	{"D13 null mapped key", (*situation).nullMappedKey},
-	{"(no rule yet) time of a foreign-key result", (*situation).foreignTime},
+	{"D14 time of a foreign-key result", (*situation).foreignTime},
 }
 
 // explain returns the name of the first rule that explains d, or "".
@@ -39,11 +36,18 @@ func (s *situation) explain(d Difference) string {
 	return ""
 }
 
-// noChange: in Kafka Streams a table deletes what is not there, and repeats a
-// value. Cases behind a suppression have no such records, and deletes pass it.
+// noChange: in Kafka Streams a table deletes what is not there. One that is
+// made of other tables repeats a value, too.
 func (s *situation) noChange(d Difference) bool {
-	if !d.Missing || !s.Topology.table() || s.Topology.Get("wait") != "" {
+	if !d.Missing || !s.Topology.table() {
 		return false
+	}
+	switch s.Topology.Get("op") {
+	case "tablejoin", "foreignjoin", "tablefilter", "tablemap":
+	default:
+		if d.Value != Null {
+			return false
+		}
 	}
 	last := Null
 	for _, o := range s.streams {
@@ -65,14 +69,6 @@ func (s *situation) recountedLater(d Difference) bool {
 	}
 	_, ok := s.counterpart(d, false)
 	return ok
-}
-
-// nullMappedKey: the null result of a left join with a global table, of a
-// record that has a key, but none to look up.
-func (s *situation) nullMappedKey(d Difference) bool {
-	value, lacks := strings.CutSuffix(d.Value, "|"+none)
-	return !d.Missing && s.Topology.Get("op") == "streamglobal" && s.Topology.Get("kind") == "left" && s.Topology.Get("by") == "value" &&
-		lacks && d.Key != Null && foreign(value) == Null && s.Inputs[d.Step] == Input{"L", d.Key, value, d.Time} && s.once(d.Output)
 }
 
 // once reports whether the other side has a result once.
@@ -109,24 +105,29 @@ func (s *situation) counterpart(d Difference, step bool) (Output, bool) {
 	return theirs[0], true
 }
 
-// foreignTime: a result of a foreign-key join that a right record makes has
-// that record's time in Kafka Streams, whatever the left row's is. One that a
-// left record without foreign key makes has that record's time, or that of the
-// right row it leaves, if it is later.
+// foreignTime: a result of a foreign-key join has the later one of the times of
+// the record that makes it and of the other side's row. In Kafka Streams one
+// that a right record makes has that record's time, whatever the left row's is,
+// and so has a delete of a left join that a left record without foreign key
+// makes, whatever that of the right row it leaves.
 func (s *situation) foreignTime(d Difference) bool {
 	if s.Topology.Get("op") != "foreignjoin" {
 		return false
 	}
 	in := s.Inputs[d.Step]
 	left, right := s.rowTimes(d)
-	allowed := func(o Output) bool {
-		if in.Topic == "R" {
-			return o.Time == in.Time || o.Time == max(in.Time, left)
-		}
-		return foreign(in.Value) == Null && (o.Time == in.Time || o.Time == max(in.Time, right))
+	streams, other := in.Time, max(in.Time, left)
+	if in.Topic == "L" {
+		other = max(in.Time, right)
+	}
+	if in.Topic == "L" && (foreign(in.Value) != Null || d.Value != Null) {
+		return false
 	}
 	o, ok := s.counterpart(d, true)
-	return ok && allowed(o) && allowed(d.Output)
+	if d.Missing {
+		return ok && d.Time == streams && o.Time == other
+	}
+	return ok && d.Time == other && o.Time == streams
 }
 
 // rowTimes returns the times of the left row of d's key before the input that

@@ -20,6 +20,37 @@ func Topologies() []Topology {
 	return out
 }
 
+// chains are topologies that are compared with the model only, since Kafka
+// Streams has another idea of the second operator's time, or of changes that
+// change nothing.
+func chains() []Topology {
+	var out []Topology
+	add := func(format string, a ...any) { out = append(out, Topology(fmt.Sprintf(format, a...))) }
+	for _, w := range []string{"tumbling size=10", "hopping size=10 advance=3", "sliding size=10", "session gap=5"} {
+		for _, emit := range []string{"update", "close", "suppress"} {
+			add("op=aggregate window=%s grace=3 emit=%s post=final", w, emit)
+		}
+	}
+	add("op=count window=hopping size=10 advance=3 grace=3 emit=close post=final")
+	for _, kind := range []string{"inner", "left", "outer"} {
+		for _, b := range []string{"before=5 after=5 grace=0", "before=3 after=12 grace=2", "before=-3 after=8 grace=2"} {
+			add("op=join kind=%s %s post=final", kind, b)
+		}
+		for _, v := range []string{"", " versioned=both"} {
+			add("op=tablejoin kind=%s%s post=regroup", kind, v)
+		}
+		if kind != "outer" {
+			add("op=foreignjoin kind=%s post=regroup", kind)
+			add("op=streamtable kind=%s post=final", kind)
+			add("op=streamtable kind=%s versioned=right grace=10 post=final", kind)
+		}
+	}
+	for _, op := range []string{"tablefilter", "tablemap", "totable", "suppresstime wait=0", "suppresstime wait=5", "suppresstime wait=12 maxrecords=2"} {
+		add("op=%s post=regroup", op)
+	}
+	return out
+}
+
 // windowChains adds every kind of window with every emission, with and without
 // grace, and the steps that may stand around them.
 func windowChains(add func(string, ...any)) {
@@ -31,6 +62,9 @@ func windowChains(add func(string, ...any)) {
 		}
 	}
 	add("op=count window=tumbling size=1 grace=1 emit=update")
+	// These are kept as panes, as their aggregates can be merged.
+	add("op=count window=hopping size=10 advance=5 grace=0 emit=close")
+	add("op=count window=hopping size=10 advance=3 grace=4 emit=close")
 	add("op=reduce window=hopping size=12 advance=5 grace=3 emit=close")
 	add("op=reduce window=sliding size=5 grace=15 emit=update")
 	add("op=reduce window=session gap=3 grace=3 emit=update")
