@@ -4,7 +4,8 @@
 // context ends.
 //
 // The doors are in packages of their own: emitter writes events, processor
-// runs callbacks per key over a table that survives crashes, view replicates
-// a table for lookups, and tester runs all of them in a test without a
-// broker.
+// runs callbacks per key over a table that survives crashes, stream makes the
+// same of operations over streams, tables and windows (package window), view
+// replicates a table for lookups, and tester runs all of them in a test without
+// a broker.
 package reka

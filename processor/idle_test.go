@@ -97,3 +97,23 @@ func TestRecordsTooFarInTheFutureSayNothingAboutTime(t *testing.T) {
 		t.Errorf("%d records of %d refused, want 1 of 3", st.Future, st.Records)
 	}
 }
+
+func TestStreamTimeInACallbackIncludesItsRecord(t *testing.T) {
+	for name, edges := range map[string][]processor.Edge{
+		"nothing waits for time": nil,
+		"a call waits for time":  {processor.Every("beat", time.Hour, processor.StreamTime, func(*processor.Context, time.Time) error { return nil })},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+				return append(edges, processor.Input(ticks, func(ctx *processor.Context, _ string) error {
+					out.Emit(ctx, ctx.Key(), fmt.Sprint(ctx.StreamTime().UnixMilli()))
+					return nil
+				}))
+			})
+			c.send("k", "v", 100)
+			c.send("k", "v", 200)
+			c.send("k", "v", 150)
+			c.wants("100 200 200")
+		})
+	}
+}

@@ -59,7 +59,7 @@
 // with the positions and never goes back. A window, or what a join waits for,
 // is closed when stream time has reached its end plus grace; from then on it
 // does not change, and its final result is out. A record that comes later is
-// late: it is counted and logged, and written to a topic if one is declared
+// late: it is counted, and written to a topic if one is declared, else logged
 // (Late, LateLeft, LateRight).
 //
 // Results that wait for time are older than the stream time that lets them
@@ -93,7 +93,7 @@
 //
 // On purpose, and listed with reasons in docs/coming-from-kafka-streams.md:
 // time is the task's and is not forgotten; everything uses one test of what is
-// closed; a closed session is not reopened and a closed record joins nothing;
+// closed; a closed session is not reopened and a closed record is met by nobody;
 // results without a partner come when the window closes and not before;
 // sliding windows hold what their definition says; a null in a window is no
 // value; tables say only what changed.

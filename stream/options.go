@@ -24,13 +24,16 @@ type options struct {
 	history    *time.Duration // Versioned
 	wait       *time.Duration // WithTableWait
 	bad        bool           // a nil option
+	unnamed    bool           // Named with no name
 }
 
 // Named names what an operation owns: its store, and so its changelog, or its
 // repartition topic. A name that is kept lets the graph around it change.
 // Default: a name made of the source or store before the operation and its
 // kind.
-func Named(name string) Option { return optionFunc(func(o *options) { o.name = name }) }
+func Named(name string) Option {
+	return optionFunc(func(o *options) { o.name, o.unnamed = name, name == "" })
+}
 
 // WithCodec sets the codec of an operation's results, for one that changes
 // their type where they are stored, repartitioned or handed to a table.
@@ -99,6 +102,9 @@ var ownsNothing = map[string]bool{
 func codecOf[T any](n *node, o *options, was codec.Codec[T]) codec.Codec[T] {
 	if o.bad {
 		n.b.failf(n, "a nil option")
+	}
+	if o.unnamed {
+		n.b.failf(n, "Named: an empty name")
 	}
 	if name := o.misplaced(n.op); name != "" {
 		n.b.failf(n, "%s is no option of it", name)

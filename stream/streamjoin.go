@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,15 +14,20 @@ import (
 // JoinWindow says which records of two streams belong together: the right one
 // is at most before earlier and at most after later than the left one, both
 // included. See Within and Between.
-type JoinWindow struct{ before, after, grace time.Duration }
+type JoinWindow struct {
+	before, after, grace time.Duration
+	declared             bool // by Within or Between
+}
 
 // Within joins records whose times differ by at most d. A record is waited for
 // until stream time has passed its window by grace.
-func Within(d, grace time.Duration) JoinWindow { return JoinWindow{d, d, grace} }
+func Within(d, grace time.Duration) JoinWindow { return JoinWindow{d, d, grace, true} }
 
 // Between joins a left record with the right ones from before earlier to after
 // later. One of them may be negative, but not their sum.
-func Between(before, after, grace time.Duration) JoinWindow { return JoinWindow{before, after, grace} }
+func Between(before, after, grace time.Duration) JoinWindow {
+	return JoinWindow{before, after, grace, true}
+}
 
 // String describes the window.
 func (w JoinWindow) String() string {
@@ -29,6 +35,9 @@ func (w JoinWindow) String() string {
 }
 
 func (w JoinWindow) validate() error {
+	if !w.declared {
+		return errors.New("no window: make one with Within or Between")
+	}
 	for _, d := range []time.Duration{w.before, w.after, w.grace} {
 		if d%time.Millisecond != 0 {
 			return fmt.Errorf("%v is no whole number of milliseconds", d)
@@ -150,7 +159,7 @@ func lateSide[T any, P interface{ now(x *exec) int64 }](n *node, p P, topic any,
 	}
 	t, ok := topic.(reka.Stream[T])
 	if !ok || t.Name() == "" || t.Codec() == nil {
-		n.b.failf(n, "the late output %T does not fit, or has no name or codec", topic)
+		n.b.failf(n, "the late output (LateLeft, LateRight) is a %T, the records of that side are %T, or it has no name or codec", topic, *new(T))
 		return nil
 	}
 	to := n.output(t.Name())
@@ -197,11 +206,15 @@ func (p *streamJoin[L, R, V]) emit(x *exec, key []byte, l *L, r *R, time int64) 
 	p.out.out.emit(x, event[V]{key: key, value: p.fn(x.key(key), l, r), time: time})
 }
 
-// tooLate accounts for a late record.
-func (p *streamJoin[L, R, V]) tooLate(x *exec, key []byte, time int64) {
+// tooLate accounts for a late record; log says whether nothing else tells of
+// it.
+func (p *streamJoin[L, R, V]) tooLate(x *exec, key []byte, time int64, log bool) {
 	x.count(p.late)
 	if x.rec.Idled() {
 		x.count(p.idle)
+	}
+	if !log {
+		return
 	}
 	x.rec.Note("late record", func() error {
 		return fmt.Errorf("%s: key %s at %d is late: stream time is %d", p.n.name, kafka.QuoteKey(key), time, p.now(x))

@@ -142,7 +142,7 @@ func tooLate[T any, L, R, V any](x *exec, p *streamJoin[L, R, V], s *joinSide[T]
 	if x.failed() {
 		return
 	}
-	p.tooLate(x, e.key, e.time)
+	p.tooLate(x, e.key, e.time, s.late == nil)
 	if s.late != nil {
 		s.late(x, &e)
 	}

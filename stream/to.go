@@ -56,7 +56,7 @@ func (f Flow[T]) ToBy(choose func(key string, v T) string, topics ...reka.Topic[
 	})
 }
 
-// lateHeaders are those of records handed to a late output.
+// Headers of records that are handed to a late output.
 const (
 	// LateWindows lists the windows that a record missed, as "start-end" in
 	// milliseconds, with commas between.

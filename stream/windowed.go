@@ -295,14 +295,16 @@ func sameWindows(a, b window.Windows) bool {
 
 // To writes the results to a topic, under keys that Kafka Streams'
 // deserialisers read. All results of a key go to one partition, that of the key
-// without the window. A session that was taken back is a tombstone.
+// without the window. A session that was taken back is a tombstone. Results
+// are not deleted when their windows expire: create the topic with the cleanup
+// policy "compact,delete" and a retention, or they stay.
 func (w Windows[A]) To(t reka.WindowTable[A]) {
 	n := w.b().node("to", w.n)
 	if t.Name() == "" || t.Codec() == nil {
 		w.b().failf(n, "a topic without a name or a codec (declare it with NewWindowTable)")
 		return
 	}
-	if !sameWindows(w.w, t.Windows()) {
+	if w.w.Validate() == nil && !sameWindows(w.w, t.Windows()) { // else it is reported where it is declared
 		w.b().failf(n, "topic %s is declared with %v windows, the results have %v ones", t.Name(), t.Windows(), w.w)
 		return
 	}

@@ -28,6 +28,7 @@ type Record struct {
 	in     *input // nil: a visit
 	source *kafka.Record
 	time   int64 // milliseconds since the epoch
+	began  int64 // time when the handler began, see Stand
 	key    []byte
 	arg    any // of a visit
 
@@ -59,7 +60,7 @@ type staged struct {
 type span struct{ from, to int }
 
 func (r *Record) begin(in *input, source *kafka.Record, time int64) {
-	r.in, r.source, r.time, r.key = in, source, time, source.Key
+	r.in, r.source, r.time, r.began, r.key = in, source, time, time, source.Key
 	r.active, r.deferred, r.err, r.size, r.arg = true, nil, nil, 0, nil
 	r.staged, r.bytes, r.emitted, r.counted = r.staged[:0], r.bytes[:0], r.emitted[:0], r.counted[:0]
 }

@@ -12,8 +12,14 @@ import (
 // This file holds what a record knows of time, and what its handler counts.
 
 // StreamTime returns the stream time of the task, this record included, in
-// milliseconds.
-func (r *Record) StreamTime() int64 { return r.task.streamTime }
+// milliseconds. A task in which nothing waits for time raises it only when the
+// record is finished.
+func (r *Record) StreamTime() int64 {
+	if r.in != nil {
+		return max(r.task.streamTime, r.began)
+	}
+	return r.task.streamTime
+}
 
 // Clock returns what a clock shows (see Part.Holds), in milliseconds; -1
 // before the first record.
