@@ -23,6 +23,7 @@ type Context struct {
 	part  *part
 	local *any
 
+	ringing          []byte // row of the timer whose callback runs
 	keyBuf, valueBuf []byte
 	seen             uint32 // records of the task
 }

@@ -96,12 +96,20 @@ func (p *periodic) has(c Clock) bool {
 func (p *periodic) begin(r *task.Record) error {
 	for i := range p.all {
 		e := &p.all[i]
-		if _, ok := r.Get(p.slot, append([]byte{rowNextOf}, e.name...)); ok {
-			continue
-		}
-		next := int64(0)
+		now, next := r.StreamTime(), int64(0)
 		if e.clock == WallClock {
-			next = r.Time() + e.interval
+			now, next = r.Time(), r.Time()+e.interval
+		}
+		was, ok := r.Get(p.slot, append([]byte{rowNextOf}, e.name...))
+		if ok && len(was) == 8 {
+			// One that is further ahead than an interval was set for a longer
+			// one, or by a clock that was wrong.
+			at := int64(binary.BigEndian.Uint64(was))
+			if at <= max(0, now)+e.interval || at == maxTime {
+				continue
+			}
+			r.Set(p.slot, append(append([]byte{beat(e.clock)}, was...), e.name...), nil)
+			next = max(0, now) + e.interval
 		}
 		p.set(r, e, next)
 	}
@@ -127,6 +135,9 @@ func (p *periodic) next(r *task.Record, due *task.Entry) *every {
 		now, next := r.Time(), r.Time()+e.interval
 		if due.Time > 0 {
 			next = due.Time + ((now-due.Time)/e.interval+1)*e.interval
+		}
+		if next < now {
+			next = maxTime // the end of time: never
 		}
 		p.set(r, e, next)
 		return e

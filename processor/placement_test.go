@@ -39,8 +39,8 @@ func TestRowsThatJavaPlacedAreFoundByJoinAndLookup(t *testing.T) {
 		tt := tester.New(t, tester.WithPartitions(10), tester.WithPartitioner(place), tester.WithLogger(log))
 		out := tester.Output(tt, answers)
 		tester.Input(tt, words)
-		tt.CreateTopic("names", 10)
-		tt.CreateTopic("facts", 10)
+		tt.CreateTopic("names", 10, "cleanup.policy", "compact")
+		tt.CreateTopic("facts", 10, "cleanup.policy", "compact")
 		sendToJavaPart(tt, "names", "joined")
 		sendToJavaPart(tt, "facts", "found")
 		sendToJavaPart(tt, "words", "")
@@ -126,5 +126,21 @@ func TestLookupOfOnePartitionAnswersInEveryPartitionOfTheInput(t *testing.T) {
 	})
 	if got, want := out.Values(), slices.Repeat([]string{"joined found"}, 10); !slices.Equal(got, want) {
 		t.Errorf("answers %q", got)
+	}
+}
+
+func TestTableTopicOfOthersThatIsNotCompactedIsWarnedOf(t *testing.T) {
+	for policy, want := range map[string]int{"delete": 1, "compact": 0, "compact,delete": 0} {
+		log, logs := warnings()
+		tt := tester.New(t, tester.WithPartitions(1), tester.WithLogger(log))
+		tester.Input(tt, words)
+		tt.CreateTopic("names", 1, "cleanup.policy", policy)
+		run(tt, "app", func() []processor.Edge {
+			return []processor.Edge{processor.Join(names), processor.Input(words, func(*processor.Context, string) error { return nil })}
+		})
+		tt.Settle()
+		if n := logs.FilterMessageSnippet("is not compacted").Len(); n != want {
+			t.Errorf("%s: %d warnings, want %d", policy, n, want)
+		}
 	}
 }

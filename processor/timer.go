@@ -81,6 +81,8 @@ func (t *Timers) On(fn func(ctx *Context, at time.Time) error) Edge {
 				endTimer(r, slot, &due[0])
 				ctx := contextOf(r)
 				r.Stand(due[0].Key[timerHead:], due[0].Time)
+				ctx.ringing = due[0].Key
+				defer func() { ctx.ringing = nil }()
 				return fn(ctx, time.UnixMilli(due[0].Time))
 			},
 			Skip: func(r *task.Record, due []task.Entry) error {
@@ -128,7 +130,8 @@ func (t *Timers) declare(d *declaration) error {
 }
 
 // Set sets the timer of the record's key, to the millisecond, instead of the
-// time that it was set to.
+// time that it was set to. In a timer's own callback it is set to a later time
+// than the one that it runs for.
 func (t *Timers) Set(ctx *Context, at time.Time) { t.set(ctx, ctx.rec.Key(), at) }
 
 // SetKey is Set for another key. Its callback runs in the partition of the
@@ -177,6 +180,12 @@ func (t *Timers) set(ctx *Context, key []byte, at time.Time) {
 	}
 	t.cancel(ctx, key)
 	ms := max(0, at.UnixMilli())
+	if at.Unix() > maxTime/1000 {
+		ms = maxTime - 1
+	}
+	if ring := ctx.ringing; ring != nil && string(ring[timerHead:]) == string(key) {
+		ms = max(ms, int64(binary.BigEndian.Uint64(ring[1:]))+1)
+	}
 	due := binary.BigEndian.AppendUint64([]byte{lineDue}, uint64(ms))
 	ctx.rec.Set(slot, append(due, key...), []byte{})
 	ctx.rec.Set(slot, append([]byte{rowTimerOf}, key...), binary.BigEndian.AppendUint64(nil, uint64(ms)))

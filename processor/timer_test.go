@@ -139,3 +139,90 @@ func TestTimersRunInOrderAfterTheRecordThatBringsTheirTime(t *testing.T) {
 	c.send("f", "", 100)
 	c.wants("f@100 c!31")
 }
+
+func TestClocksRunBeforeTheFirstFetchIsAnswered(t *testing.T) {
+	tt := tester.New(t, tester.WithPartitions(1))
+	c := &clockwork{t: t, tt: tt, in: tester.Input(tt, ticks), out: tester.Output(tt, tocks)}
+	tt.Fail(tester.Fault{Op: tester.OpFetch, Topic: ticks.Name(), Times: -1, Do: tester.Delay(10 * time.Minute)})
+	c.app = tt.Start("app", func(i *tester.Instance) ([]reka.Runner, error) {
+		out := processor.Output(tocks)
+		g, err := processor.NewGraph("clockwork", out,
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("beat", time.Minute, processor.WallClock, func(ctx *processor.Context, _ time.Time) error {
+				out.Emit(ctx, "", "beat")
+				return nil
+			}))
+		if err != nil {
+			return nil, err
+		}
+		p, err := processor.New(i.Client(), g, processor.WithStorage(i.Storage()))
+		return []reka.Runner{p}, err
+	})
+	tt.Settle()
+	tt.Advance(3 * time.Minute)
+	c.wants("beat beat beat") //nolint:dupword // three of them
+}
+
+func TestPeriodicCallsEndWithTime(t *testing.T) {
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		return []processor.Edge{
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("beat", time.Minute, processor.StreamTime, func(ctx *processor.Context, now time.Time) error {
+				out.Emit(ctx, "", fmt.Sprint(now.UnixMilli()))
+				return nil
+			}),
+		}
+	})
+	c.send("k", "v", 1)
+	c.send("k", "v", 1<<63-1)
+	c.send("k", "v", 5)
+	c.wants("1 9223372036854775807")
+	c.app.Crash()
+	c.app.Restart()
+	c.wants("")
+	if err := c.app.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTimerThatIsSetToItsOwnTimeRunsAMomentLater(t *testing.T) {
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		timers := processor.Timer("alarms", processor.StreamTime)
+		return []processor.Edge{
+			timers.On(func(ctx *processor.Context, at time.Time) error {
+				out.Emit(ctx, ctx.Key(), fmt.Sprint(at.UnixMilli()))
+				timers.Set(ctx, at)
+				return nil
+			}),
+			processor.Input(ticks, func(ctx *processor.Context, _ string) error {
+				if ctx.Key() == "k" {
+					timers.Set(ctx, time.UnixMilli(10))
+				}
+				return nil
+			}),
+		}
+	})
+	c.send("k", "v", 1)
+	c.send("x", "v", 12)
+	c.wants("10 11 12")
+}
+
+func TestPeriodicCallWithAShorterIntervalNeedNotWaitForTheLongOne(t *testing.T) {
+	interval := 24 * time.Hour
+	c := clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		return []processor.Edge{
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("beat", interval, processor.WallClock, func(ctx *processor.Context, _ time.Time) error {
+				out.Emit(ctx, "", "beat")
+				return nil
+			}),
+		}
+	})
+	c.tt.Advance(time.Minute)
+	interval = 10 * time.Second
+	c.app.Crash()
+	c.app.Restart()
+	c.wants("")
+	c.tt.Advance(10 * time.Second)
+	c.wants("beat")
+}

@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"go.uber.org/zap"
 
 	"github.com/rekastream/reka/internal/graph"
 	"github.com/rekastream/reka/internal/task"
@@ -18,6 +21,7 @@ type topology struct {
 	topics     map[string]kafka.Topic
 	maxBytes   map[string]int           // of one record, by topic; 0 unknown
 	tombstones map[string]time.Duration // delete.retention.ms, by compacted topic
+	policies   map[string]string        // cleanup.policy, by topic; empty: unknown
 }
 
 // checkTopics asks for the graph's topics, creates the internal ones, and
@@ -25,7 +29,7 @@ type topology struct {
 func (p *Processor) checkTopics(ctx context.Context) (topology, error) {
 	g := p.graph
 	admin := p.client.Driver().Admin()
-	t := topology{partitions: map[*part]int32{}, maxBytes: map[string]int{}, tombstones: map[string]time.Duration{}}
+	t := topology{partitions: map[*part]int32{}, maxBytes: map[string]int{}, tombstones: map[string]time.Duration{}, policies: map[string]string{}}
 	internal, external := g.internalTopics(), g.externalTopics()
 	names := make([]string, 0, len(internal))
 	asked := slices.Clone(external)
@@ -73,7 +77,16 @@ func (p *Processor) checkTopics(ctx context.Context) (topology, error) {
 			t.topics[name] = info
 		}
 	}
-	return t, t.readConfigs(ctx, admin)
+	if err := t.readConfigs(ctx, admin); err != nil {
+		return t, err
+	}
+	for _, name := range p.graph.foreignTables() {
+		if policy := t.policies[name]; policy != "" && !strings.Contains(policy, "compact") {
+			p.log.Warn("a topic that is read as a table is not compacted: rows end with its retention",
+				zap.String("topic", name), zap.String("cleanup.policy", policy))
+		}
+	}
+	return t, nil
 }
 
 // readConfigs reads the settings that matter. A principal that may not read
@@ -90,11 +103,26 @@ func (t *topology) readConfigs(ctx context.Context, admin kafka.Admin) error {
 		if n, err := strconv.Atoi(cfg["max.message.bytes"]); err == nil {
 			t.maxBytes[name] = n
 		}
+		t.policies[name] = cfg["cleanup.policy"]
 		if ms, err := strconv.ParseInt(cfg["delete.retention.ms"], 10, 64); err == nil && cfg["cleanup.policy"] == "compact" {
 			t.tombstones[name] = time.Duration(min(ms, int64(365*24*time.Hour/time.Millisecond))) * time.Millisecond
 		}
 	}
 	return nil
+}
+
+// foreignTables are the topics that others write and this graph reads as
+// tables.
+func (g *Graph) foreignTables() (names []string) {
+	for _, p := range g.parts {
+		for _, j := range p.spec.Joins {
+			names = append(names, j.Topic)
+		}
+		for _, l := range p.spec.Lookups {
+			names = append(names, l.Topic)
+		}
+	}
+	return names
 }
 
 // use says what a graph does with a topic.

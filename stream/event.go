@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"runtime/debug"
 	"unsafe"
 
 	"github.com/rekastream/reka/internal/task"
@@ -96,4 +97,18 @@ func bytesOf(key string) []byte {
 		return []byte{}
 	}
 	return unsafe.Slice(unsafe.StringData(key), len(key)) //nolint:gosec // read only, and alive as long as the key
+}
+
+// release hands on a result that time has made due. There is no record that
+// could fail with it: if the error policy lets failures go, it is counted,
+// logged and left out, and what else is due goes on.
+func release[E any](x *exec, to sink[E], e E) {
+	mark := x.rec.Save()
+	defer func() {
+		if v := recover(); v != nil {
+			x.fail(&task.PanicError{Value: v, Stack: debug.Stack()})
+		}
+		x.rec.Forgive(mark)
+	}()
+	to(x, e)
 }

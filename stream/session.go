@@ -262,7 +262,7 @@ func (s *sessionOp[T, A]) closeOf(x *exec, key []byte, row sessionRow) (next int
 		return next
 	}
 	if a, ok := decodeStored(x, s.out.codec, done.raw, place{s.st.spec.Changelog, key}); ok {
-		s.out.final.emit(x, windowChange[A]{done.win, change[A]{key: key, new: a, hasNew: true, time: done.win.End}})
+		release(x, s.out.final.emit, windowChange[A]{done.win, change[A]{key: key, new: a, hasNew: true, time: done.win.End}})
 	}
 	return next
 }

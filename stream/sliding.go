@@ -283,7 +283,7 @@ func (s *slidingOp[T, A]) close(r *task.Record, due []task.Entry) error {
 			set.add(windowRow(nil, lineOpen, b.entry, key))
 		}
 		for i := range done {
-			s.out.final.emit(x, done[i])
+			release(x, s.out.final.emit, done[i])
 		}
 	}
 	return nil

@@ -279,7 +279,7 @@ func (s *joinSide[T]) store(x *exec, e *event[T], alone bool) {
 	case !ok:
 		head = 1
 	}
-	if len(buf) >= chunkBytes { // a chunk more
+	if len(buf) > head && len(buf)+len(value) >= chunkBytes { // a chunk more
 		if last == 0 {
 			grown := binary.AppendUvarint(nil, 1)
 			x.rec.Set(s.st.index, s.row(x, start, e.key, 0), append(grown, buf[head:]...))
@@ -336,13 +336,13 @@ func (p *streamJoin[L, R, V]) release(r *task.Record, due []task.Entry) error {
 			if err != nil {
 				return processor.StoredValueError(p.st.spec.Changelog, key, err)
 			}
-			p.emit(x, key, nil, &v, e.Time)
+			release(x, p.emitRight, event[R]{key: key, value: v, time: e.Time})
 		} else {
 			v, err := p.left.codec.Decode(e.Value)
 			if err != nil {
 				return processor.StoredValueError(p.st.spec.Changelog, key, err)
 			}
-			p.emit(x, key, &v, nil, e.Time)
+			release(x, p.emitLeft, event[L]{key: key, value: v, time: e.Time})
 		}
 	}
 	return nil

@@ -187,7 +187,7 @@ func (w *waiting[T]) release(x *exec, due []task.Entry, to func(x *exec, e event
 			return nil // it has stuck
 		}
 		x.rec.Stand(e.key, e.time)
-		to(x, e, true)
+		release(x, func(x *exec, e event[T]) { to(x, e, true) }, e)
 		x.rec.SetRow(w.rows.st.index, task.Row{Key: due[i].Key})
 	}
 	return nil

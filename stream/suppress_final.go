@@ -111,5 +111,5 @@ func (h *heldWindows[A]) emit(x *exec, e *task.Entry) {
 	}
 	x.rec.Set(h.st.index, e.Key, nil)
 	h.count(x, total{-1, -int64(len(e.Key) + len(e.Value))})
-	h.out.emit(x, windowChange[A]{win, change[A]{key: key, new: v, hasNew: true, time: e.RowTime}})
+	release(x, h.out.emit, windowChange[A]{win, change[A]{key: key, new: v, hasNew: true, time: e.RowTime}})
 }

@@ -146,7 +146,11 @@ func (h *heldRows[T]) letGo(x *exec, entry []byte) {
 	x.keyBuf = append(append(x.keyBuf[:0], rowList), id...)
 	x.rec.Set(h.st.index, x.keyBuf, nil)
 	h.count(x, total{-1, int64(-size)})
-	if ch.hasOld || ch.hasNew {
+	switch {
+	case !ch.hasOld && !ch.hasNew:
+	case x.rec.Input() < 0: // time has made it due, not a record
+		release(x, func(x *exec, ch change[T]) { h.out(x, id, ch) }, ch)
+	default:
 		h.out(x, id, ch)
 	}
 }

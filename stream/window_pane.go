@@ -228,6 +228,6 @@ func (p *paneOp[T, A]) closeKey(x *exec, key []byte, win, next window.Window) bo
 		x.keyBuf = windowRow(x.keyBuf[:0], lineKept, win.Start, key)
 		p.panes.set(x, row[A]{x.keyBuf, ch.new, true, ch.time})
 	}
-	p.out.final.emit(x, ch)
+	release(x, p.out.final.emit, ch)
 	return true
 }

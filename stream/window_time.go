@@ -150,7 +150,7 @@ func finals[T, A any](p *windowOp[T, A], rows *rows[A]) func(*task.Record, []tas
 				x.keyBuf = windowRow(x.keyBuf[:0], lineKept, e.Time, e.Key[rowHead:])
 				r.SetRow(rows.st.index, task.Row{Key: x.keyBuf, Value: e.Value, Time: e.RowTime})
 			}
-			p.out.final.emit(x, windowChange[A]{p.w.At(e.Time), change[A]{key: e.Key[rowHead:], new: v, hasNew: true, time: e.RowTime}})
+			release(x, p.out.final.emit, windowChange[A]{p.w.At(e.Time), change[A]{key: e.Key[rowHead:], new: v, hasNew: true, time: e.RowTime}})
 		}
 		return nil
 	}

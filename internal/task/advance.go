@@ -311,10 +311,20 @@ func (t *Task) runEntries(s *Timed, entries []Entry, now int64) bool {
 
 // maySkip reports whether the error policy lets what has failed go.
 func (t *Task) maySkip(s *Timed, err error) bool {
+	return s.Skip != nil && t.forgives(err)
+}
+
+// forgives reports whether the error policy lets something fail that is no
+// record: skipping is all that can become of it, there is nothing to be
+// repeated or sent anywhere.
+func (t *Task) forgives(err error) bool {
 	if _, ok := errors.AsType[*StoreError](err); ok || errors.Is(err, ErrInactive) {
 		return false
 	}
-	return s.Skip != nil && t.env.Graph.OnProcess.Action != graph.Fail
+	if steer, ok := errors.AsType[*SteerError](err); ok && !steer.Retry {
+		return steer.Action != graph.Fail
+	}
+	return t.env.Graph.OnProcess.Action != graph.Fail
 }
 
 // begin runs what goes before the first record.

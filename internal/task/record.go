@@ -37,6 +37,7 @@ type Record struct {
 	err      error
 	staged   []staged
 	bytes    []byte // of staged rows
+	index    stagedIndex
 	emitted  []*outbox
 	counted  []counted
 	size     int // staged bytes, outputs included
@@ -63,6 +64,7 @@ func (r *Record) begin(in *input, source *kafka.Record, time int64) {
 	r.in, r.source, r.time, r.began, r.key = in, source, time, time, source.Key
 	r.active, r.deferred, r.err, r.size, r.arg = true, nil, nil, 0, nil
 	r.staged, r.bytes, r.emitted, r.counted = r.staged[:0], r.bytes[:0], r.emitted[:0], r.counted[:0]
+	r.index.reset()
 }
 
 // keep makes the record's effects part of the active epoch.
@@ -170,11 +172,9 @@ func (r *Record) GetRow(store int, key []byte) (value []byte, time int64, ok boo
 	if !r.usable() {
 		return nil, 0, false
 	}
-	for i := len(r.staged) - 1; i >= 0; i-- {
+	if i := r.lastStaged(store, key); i >= 0 {
 		s := &r.staged[i]
-		if s.store == store && string(r.bytes[s.key.from:s.key.to]) == string(key) {
-			return r.bytes[s.value.from:s.value.to:s.value.to], s.time, !s.isDelete
-		}
+		return r.bytes[s.value.from:s.value.to:s.value.to], s.time, !s.isDelete
 	}
 	value, time, ok, err := r.task.stores[store].table.Get(key)
 	if err != nil {

@@ -203,7 +203,7 @@ func (t *Task) loop() {
 			t.fail(err)
 		}
 	}
-	more := false
+	more := t.state == stateRunning // with nothing to restore it runs at once: timers may be due
 	for t.state != stateClosed {
 		var messages []message
 		t.hurry.Store(false)
