@@ -226,3 +226,58 @@ func TestPeriodicCallWithAShorterIntervalNeedNotWaitForTheLongOne(t *testing.T) 
 	c.tt.Advance(10 * time.Second)
 	c.wants("beat")
 }
+
+// beats counts periodic calls of both clocks.
+func beats(t *testing.T, interval time.Duration) *clockwork {
+	t.Helper()
+	call := func(out *processor.Sink[string], name string) func(*processor.Context, time.Time) error {
+		return func(ctx *processor.Context, _ time.Time) error {
+			out.Emit(ctx, "", name)
+			return nil
+		}
+	}
+	return clocked(t, func(out *processor.Sink[string]) []processor.Edge {
+		return []processor.Edge{
+			processor.Input(ticks, func(*processor.Context, string) error { return nil }),
+			processor.Every("stream", interval, processor.StreamTime, call(out, "s")),
+			processor.Every("wall", interval, processor.WallClock, call(out, "w")),
+		}
+	})
+}
+
+func TestMissedBeatsAreMadeUpForByOneCallOnTheOldBeat(t *testing.T) {
+	c := beats(t, 100*time.Millisecond)
+	for _, step := range []struct {
+		at   int64
+		want string
+	}{{1000, "s"}, {1100, "s"}, {1200, "s"}, {2001, "s"}, {2002, ""}, {2100, "s"}} {
+		c.send("k", "v", step.at)
+		c.wants(step.want)
+	}
+}
+
+func TestWallClockBeatsStayAlignedToTheirBeginning(t *testing.T) {
+	c := beats(t, 10*time.Second)
+	now := 0
+	for _, step := range []struct {
+		at   int
+		want string
+	}{{10, "w"}, {20, "w"}, {29, ""}, {30, "w"}, {50, "w w"}, {130, "w w w w w w w w"}, {135, ""}, {140, "w"}} {
+		c.tt.Advance(time.Duration(step.at-now) * time.Second)
+		now = step.at
+		c.wants(step.want)
+	}
+}
+
+func TestBothClocksBeatByTheirOwnTime(t *testing.T) {
+	c := beats(t, 10*time.Second)
+	for i := range int64(60) { // a minute of event time within 20 seconds
+		c.send("k", "v", 1000*(i+1))
+		c.tt.Advance(time.Second / 3)
+	}
+	c.tt.Advance(time.Second)
+	all := strings.Join(c.out.Values(), "")
+	if s, w := strings.Count(all, "s"), strings.Count(all, "w"); s != 6 || w != 2 {
+		t.Errorf("%d calls in stream time and %d by the wall clock, want 6 and 2", s, w)
+	}
+}

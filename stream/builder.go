@@ -35,6 +35,9 @@ func (b *Builder) Graph() (*processor.Graph, error) {
 	if len(b.errs) > 0 {
 		return nil, fmt.Errorf("stream: graph %s: %w", b.group, errors.Join(b.errs...))
 	}
+	if err := b.cycle(); err != nil {
+		return nil, fmt.Errorf("stream: graph %s: %w", b.group, err)
+	}
 	g, err := b.compile()
 	b.built = b.built || err == nil
 	return g, err

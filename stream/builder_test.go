@@ -71,6 +71,13 @@ func TestMistakesAreReportedByGraph(t *testing.T) {
 		"output without a name": {func(b *stream.Builder) {
 			stream.From(b, text("in")).To(text(""))
 		}, []string{"to", "without a name"}},
+		"cycle": {func(b *stream.Builder) {
+			stream.From(b, text("in")).Filter(func(string, string) bool { return true }).To(text("in"))
+		}, []string{"to", "topic in", "cycle"}},
+		"cycle through keys": {func(b *stream.Builder) {
+			n := stream.From(b, text("in")).GroupBy(func(_, v string) string { return v }).Reduce(func(a, _ string) string { return a })
+			stream.Changes(n).To(text("in"))
+		}, []string{"to", "topic in", "cycle"}},
 		"no codec": {func(b *stream.Builder) {
 			in := stream.From(b, text("in"))
 			stream.MapValues(in, func(_, v string) int64 { return int64(len(v)) }).GroupByKey().Reduce(func(a, b int64) int64 { return a + b })
@@ -118,4 +125,14 @@ func TestMistakesAreReportedByGraph(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A topic between two parts of a graph is no cycle.
+func TestGraphMayReadATopicThatItWrites(t *testing.T) {
+	s := play(t, "in", func(b *stream.Builder) {
+		stream.From(b, text("in")).To(text("between"))
+		stream.From(b, text("between")).To(text("out"))
+	})
+	s.send("in", "a:x@1")
+	s.wants("out", "a:x@1")
 }
