@@ -33,6 +33,7 @@ type options struct {
 	rate       int           // of -heap
 	profile    string
 	strict     bool
+	least      bool // stream parts with state run at least once
 }
 
 func parse(args []string) (options, error) {
@@ -52,6 +53,7 @@ func parse(args []string) (options, error) {
 	f.DurationVar(&o.duration, "duration", 8*time.Minute, "length of -heap; it compares the heap after a quarter of it with that at the end")
 	f.IntVar(&o.rate, "rate", 20_000, "records a second of -heap")
 	f.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the last run of Reka to this file")
+	f.BoolVar(&o.least, "least", false, "run windows and joins of streams at least once, not exactly once")
 	f.BoolVar(&o.strict, "strict", false, "fail if a figure misses its target")
 	if err := f.Parse(args); err != nil {
 		return o, err
