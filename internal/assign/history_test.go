@@ -2,6 +2,7 @@ package assign
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -32,7 +33,7 @@ func (g *group) join() {
 	g.next++
 	m := Member{ID: fmt.Sprintf("%04x-%d", g.rnd.Uint32N(1<<16), g.next), Generation: -1}
 	m.ProcessID = fmt.Sprint("process-", g.next)
-	for topic := range g.counts {
+	for _, topic := range slices.Sorted(maps.Keys(g.counts)) { // the same history on every run
 		if g.rnd.IntN(8) > 0 {
 			m.Subgraphs = append(m.Subgraphs, Subgraph{Name: topic[3:], Topics: []string{topic}})
 		}
