@@ -87,8 +87,7 @@ func getRow[T any](ctx *Context, slot int, key []byte, c rowCodec[T]) (v T, ok b
 func decodeRow[T any](ctx *Context, raw, key []byte, c rowCodec[T]) (v T, ok bool) {
 	v, err := c.codec.Decode(raw)
 	if err != nil {
-		ctx.rec.Stick(&kafka.Error{TopicPartition: kafka.TopicPartition{Topic: c.name, Partition: -1}, Offset: -1,
-			Key: append([]byte{}, key...), Err: fmt.Errorf("stored value: %w", err)})
+		ctx.rec.Stick(StoredValueError(c.name, key, err))
 		var zero T
 		return zero, false
 	}

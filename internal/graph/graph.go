@@ -260,11 +260,16 @@ func checkTopic(name string) error {
 		return fmt.Errorf("%q is not a topic name", name)
 	}
 	for _, c := range name {
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c) {
+		if NotInTopics(c) {
 			return fmt.Errorf("%q is not a topic name: %q is not allowed", name, c)
 		}
 	}
 	return nil
+}
+
+// NotInTopics reports whether Kafka does not allow c in names of topics.
+func NotInTopics(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
 }
 
 // Fingerprint is a hash of everything that decides what the group does to

@@ -177,8 +177,8 @@ func (t *Task) anythingDue(time int64) (bool, error) {
 		if s == nil {
 			continue
 		}
-		if _, at, err := t.first(s, t.held(s.Clock, time)); err != nil || at >= 0 {
-			return at >= 0, err
+		if due, err := t.anyDue(s, t.held(s.Clock, time)); due || err != nil {
+			return due, err
 		}
 	}
 	return false, nil
@@ -224,24 +224,19 @@ func (t *Task) clockOf(s *Timed) int64 {
 	return t.clocks[s.Clock]
 }
 
-// first returns the first due key of a Timed and the index of its line; -1 if
-// nothing is due.
-func (t *Task) first(s *Timed, now int64) (key []byte, line int, err error) {
-	line = -1
+// anyDue reports whether an entry of a Timed is due.
+func (t *Task) anyDue(s *Timed, now int64) (bool, error) {
 	for i := range s.Lines {
 		l := &s.Lines[i]
-		k, err := t.stores[s.Store].line(l.Prefix).next()
+		key, err := t.stores[s.Store].line(l.Prefix).next()
 		if err != nil {
-			return nil, -1, &StoreError{Store: t.stores[s.Store].name(), Err: err}
+			return false, &StoreError{Store: t.stores[s.Store].name(), Err: err}
 		}
-		if k == nil || !isDue(timeOfKey(k), l.Lag, now) {
-			continue
-		}
-		if line < 0 || timeOfKey(k) < timeOfKey(key) {
-			key, line = k, i
+		if key != nil && isDue(timeOfKey(key), l.Lag, now) {
+			return true, nil
 		}
 	}
-	return key, line, nil
+	return false, nil
 }
 
 // isDue says: time + lag ≤ now, without overflow: neither lag nor now is
