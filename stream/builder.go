@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/rekastream/reka"
+	"github.com/rekastream/reka/internal/graph"
 	"github.com/rekastream/reka/processor"
 )
 
@@ -61,7 +62,7 @@ func (b *Builder) failf(n *node, format string, a ...any) {
 // operation and what it does, so that it depends on nothing else.
 func (b *Builder) claim(n *node, asked string) string {
 	if asked != "" {
-		if at := strings.IndexFunc(asked, notInTopics); at >= 0 {
+		if at := strings.IndexFunc(asked, graph.NotInTopics); at >= 0 {
 			b.fail(fmt.Errorf("%s: the name %q goes into names of topics, where %q is not allowed", n.op, asked, asked[at:at+1]))
 		}
 		if b.names[asked] != nil {
@@ -80,11 +81,6 @@ func (b *Builder) claim(n *node, asked string) string {
 	}
 	b.names[name] = n
 	return name
-}
-
-// notInTopics reports whether Kafka does not allow c in names of topics.
-func notInTopics(c rune) bool {
-	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-", c)
 }
 
 func (b *Builder) changelog(store string) string { return reka.ChangelogTopic(b.group, store) }

@@ -106,7 +106,7 @@ func (t *Table[T]) kept(n *node, name string) *rows[T] {
 	if !needCodec(n, t.codec) {
 		return nil
 	}
-	keep := stored(n, n.store(""), t.codec)
+	keep := stored(n.store(""), t.codec)
 	t.get = keep.get
 	return keep
 }

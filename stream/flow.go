@@ -201,12 +201,7 @@ func (f Flow[T]) SelectKey(key func(key string, v T) string) Flow[T] {
 		f.b().failf(out.n, "no function")
 		return out
 	}
-	nulls := out.n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(out.n, func(x *exec, e event[T]) {
 		e.key = bytesOf(key(x.key(e.key), e.value))
 		out.out.emit(x, e)
 	})
@@ -218,4 +213,17 @@ func (f Flow[T]) add(s sink[event[T]]) {
 	if f.out != nil && !f.n.b.built {
 		f.out.add(s)
 	}
+}
+
+// addValued is add for an operation n that needs a value: records without one
+// are counted and dropped.
+func (f Flow[T]) addValued(n *node, s sink[event[T]]) {
+	nulls := n.counter("records without a value")
+	f.add(func(x *exec, e event[T]) {
+		if e.null {
+			x.count(nulls)
+			return
+		}
+		s(x, e)
+	})
 }

@@ -89,7 +89,7 @@ func (j *foreignJoin[L, R, V]) declare(op string, opts []Option) Table[V] {
 	takes := b.node(op, asks, answered)
 	takes.name, takes.base = name, name
 	j.out.n = takes
-	j.keep = stored(takes, takes.store(""), c)
+	j.keep = stored(takes.store(""), c)
 	j.out.get = j.keep.get
 	j.subs = &subscriptions{takes.store("-subscriptions")}
 	j.without, j.stale = takes.counter("rows without a foreign key"), takes.counter("stale answers")
@@ -100,7 +100,7 @@ func (j *foreignJoin[L, R, V]) declare(op string, opts []Option) Table[V] {
 
 // source is what reads a topic between the two sides.
 func (j *foreignJoin[L, R, V]) source(from *node, name string) *node {
-	src := repartitioned[V](from, nil, 0)
+	src := repartitioned(from, 0)
 	src.base, src.name = name, name
 	src.input = &input{spec: graph.Input{Topic: from.b.repartition(name), Repartition: &graph.Repartition{}}}
 	return src

@@ -155,7 +155,7 @@ func aggregated[T, A any](g Grouped[T], op string, by Aggregator[T, A], opts []O
 // keep makes out the table of what step makes of the rows of n. The time of a
 // row is the highest of the records in it.
 func keep[T, A any](n *node, in Flow[T], out *Table[A], step func(x *exec, e *event[T], old A, was bool) (A, bool)) {
-	rows := stored(n, n.store(""), out.codec)
+	rows := stored(n.store(""), out.codec)
 	out.get = rows.get
 	nulls := n.counter("records without a key or value")
 	to := out.out

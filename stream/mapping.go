@@ -23,12 +23,7 @@ func TryMap[T, U any](f Flow[T], fn func(key string, v T) (string, U, error), op
 	if !ok {
 		return out
 	}
-	nulls := out.n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(out.n, func(x *exec, e event[T]) {
 		key, v, err := fn(x.key(e.key), e.value)
 		if err != nil {
 			x.fail(err)
@@ -83,12 +78,7 @@ func FlatMap[T, U any](f Flow[T], fn func(key string, v T, emit func(key string,
 	if !ok {
 		return out
 	}
-	nulls := out.n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(out.n, func(x *exec, e event[T]) {
 		fn(x.key(e.key), e.value, func(key string, v U) {
 			out.out.emit(x, event[U]{key: bytesOf(key), value: v, time: e.time})
 		})
@@ -103,12 +93,7 @@ func FlatMapValues[T, U any](f Flow[T], fn func(key string, v T, emit func(v U))
 	if !ok {
 		return out
 	}
-	nulls := out.n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(out.n, func(x *exec, e event[T]) {
 		fn(x.key(e.key), e.value, func(v U) {
 			out.out.emit(x, event[U]{key: e.key, value: v, time: e.time})
 		})

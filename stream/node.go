@@ -85,7 +85,8 @@ func (b *Builder) node(op string, parents ...*node) *node {
 	n := &node{b: b, op: op, parents: parents}
 	if b.built {
 		b.fail(fmt.Errorf("%s: declared after Graph", op))
-		n.b = &Builder{group: b.group, names: map[string]*node{}, sources: map[string]any{}, built: true} // that nobody builds
+		n.b = NewBuilder(b.group) // that nobody builds
+		n.b.built = true
 		n.group = n
 		return n
 	}

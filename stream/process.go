@@ -29,12 +29,7 @@ func processed[T, U any](f Flow[T], fn func(ctx *processor.Context, v T, emit fu
 	if !ok {
 		return out
 	}
-	nulls := out.n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(out.n, func(x *exec, e event[T]) {
 		key, at := x.rec.Key(), x.rec.Time()
 		x.rec.Stand(e.key, e.time)
 		err := fn(x.ctx, e.value, func(key string, v U) {

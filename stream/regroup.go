@@ -31,7 +31,7 @@ func GroupTable[T, U any](t Table[T], by func(key string, v T) (string, U), opts
 	own, _ := any(t.codec).(codec.Codec[U])
 	c := codecOf(n, &o, own)
 	topic := n.b.repartition(n.own(o.name))
-	src := repartitioned(n, c, o.partitions)
+	src := repartitioned(n, o.partitions)
 	out := GroupedTable[U]{n: src, out: &port[change[U]]{}, codec: c}
 	if by == nil {
 		n.b.failf(n, "no function")
@@ -221,7 +221,7 @@ func (g GroupedTable[T]) b() *Builder {
 // keepTable makes out the table of what step makes of its rows. The time of a
 // row is the highest of the changes in it.
 func keepTable[T, A any](g GroupedTable[T], out *Table[A], step func(x *exec, e *change[T], a A, ok bool) (A, bool)) {
-	rows := stored(out.n, out.n.store(""), out.codec)
+	rows := stored(out.n.store(""), out.codec)
 	out.get = rows.get
 	if g.out == nil {
 		return // of no builder: an error has been reported

@@ -45,7 +45,7 @@ func (f Flow[T]) through(op string, o options, nullKeys *bool) Flow[T] {
 	b := f.b()
 	n := b.node(op, f.n)
 	topic := b.repartition(n.own(o.name))
-	src := repartitioned(n, f.codec, o.partitions)
+	src := repartitioned(n, o.partitions)
 	out := newFlow(src, f.codec)
 	if !needCodec(n, f.codec) {
 		return out
@@ -64,7 +64,7 @@ func (f Flow[T]) through(op string, o options, nullKeys *bool) Flow[T] {
 }
 
 // repartitioned is the source behind a repartition topic that n writes.
-func repartitioned[T any](n *node, _ codec.Codec[T], partitions int32) *node {
+func repartitioned(n *node, partitions int32) *node {
 	src := n.b.node("repartitioned")
 	src.base, src.name = n.name, n.name
 	src.hold = n.hold + n.adds // what comes through it is as far behind

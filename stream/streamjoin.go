@@ -113,12 +113,12 @@ type streamJoin[L, R, V any] struct {
 	out   Flow[V]
 	w     JoinWindow
 	st    *store
-	clock *clock
 	fn    func(key string, l *L, r *R) V
 	left  *joinSide[L]
 	right *joinSide[R]
 
-	missing, late, idle *counter
+	lateness
+	missing *counter
 }
 
 // joinSide is one side of it: how it keeps its records, and where its partners
@@ -133,7 +133,7 @@ type joinSide[T any] struct {
 	// window ends at t+ends-1, and closes at t+closes.
 	back, ahead, closes int64
 	bucket              int64
-	late                func(x *exec, e *event[T])
+	late                func(x *exec, e *event[T], headers ...kafka.Header)
 	st                  *store
 }
 
@@ -147,13 +147,12 @@ func newStreamJoin[L, R, V any](l Flow[L], r Flow[R], w JoinWindow, opts []Optio
 	p.left = &joinSide[L]{in: l, codec: l.codec, side: sideLeft, line: lineLeft, back: before, ahead: after, closes: max(0, after) + 1 + grace}
 	p.right = &joinSide[R]{in: r, codec: r.codec, side: sideRight, line: lineRight, back: after, ahead: before, closes: max(0, before) + 1 + grace}
 	p.left.bucket, p.right.bucket = before+after+1, before+after+1
-	p.left.late = lateSide(n, p, o.lateLeft, l.codec)
-	p.right.late = lateSide(n, p, o.lateRight, r.codec)
+	p.left.late, p.right.late = lateSide[L](n, o.lateLeft), lateSide[R](n, o.lateRight)
 	return p
 }
 
 // lateSide returns what writes late records of one side, nil if nothing does.
-func lateSide[T any, P interface{ now(x *exec) int64 }](n *node, p P, topic any, _ codec.Codec[T]) func(*exec, *event[T]) {
+func lateSide[T any](n *node, topic any) func(*exec, *event[T], ...kafka.Header) {
 	if topic == nil {
 		return nil
 	}
@@ -162,18 +161,8 @@ func lateSide[T any, P interface{ now(x *exec) int64 }](n *node, p P, topic any,
 		n.b.failf(n, "the late output (LateLeft, LateRight) is a %T, the records of that side are %T, or it has no name or codec", topic, *new(T))
 		return nil
 	}
-	to := n.output(t.Name())
-	return func(x *exec, e *event[T]) {
-		value := encode(x, t.Codec(), e.value)
-		if value == nil {
-			return
-		}
-		x.rec.Emit(to.index, task.Emission{Key: e.key, Value: value, Time: e.time, Partition: -1,
-			Headers: []kafka.Header{{Key: LateStreamTime, Value: fmt.Append(nil, p.now(x))}}})
-	}
+	return lateOutput(n, t)
 }
-
-func (p *streamJoin[L, R, V]) now(x *exec) int64 { return x.now(p.clock) }
 
 // declare puts the join into the graph.
 func (p *streamJoin[L, R, V]) declare(left, right bool) {
@@ -186,8 +175,7 @@ func (p *streamJoin[L, R, V]) declare(left, right bool) {
 		return
 	}
 	p.left.nulls, p.right.nulls = left, right
-	p.clock = n.ownClock()
-	p.missing, p.late, p.idle = n.counter("records without a key or value"), n.counter("late"), n.counter("late by idle time")
+	p.missing, p.lateness = n.counter("records without a key or value"), n.lateness()
 	p.st = n.store("", lineBucket, lineLeft, lineRight)
 	p.left.st, p.right.st = p.st, p.st
 	n.expiry = []*task.Timed{expiring(lineBucket, p.left.bucket-1+max(p.left.closes, p.right.closes), p.st)}
@@ -209,10 +197,7 @@ func (p *streamJoin[L, R, V]) emit(x *exec, key []byte, l *L, r *R, time int64) 
 // tooLate accounts for a late record; log says whether nothing else tells of
 // it.
 func (p *streamJoin[L, R, V]) tooLate(x *exec, key []byte, time int64, log bool) {
-	x.count(p.late)
-	if x.rec.Idled() {
-		x.count(p.idle)
-	}
+	p.count(x, 1)
 	if !log {
 		return
 	}

@@ -203,16 +203,14 @@ type bucketPart struct {
 
 // scan appends the records of a chunk that lie in a range.
 func (s *joinSide[T]) scan(x *exec, key, raw []byte, part bucketPart, out []kept[T]) []kept[T] {
-	for i := uint64(0); len(raw) > 0; i++ {
-		since, a := binary.Uvarint(raw)
-		size, b := binary.Uvarint(raw[max(a, 0):])
-		if a <= 0 || b <= 0 || uint64(len(raw)-a-b) < size {
+	list := reader{b: raw}
+	for i := uint64(0); len(list.b) > 0; i++ {
+		since, value := list.number(), list.bytes()
+		if list.bad {
 			s.broken(x, key)
 			return nil
 		}
-		value := raw[a+b:][:size]
-		raw = raw[a+b+int(size):]
-		time := part.start + int64(since)
+		time := part.start + since
 		if time < part.in.from || time > part.in.to {
 			continue
 		}
@@ -294,9 +292,7 @@ func (s *joinSide[T]) store(x *exec, e *event[T], alone bool) {
 	if alone && s.nulls {
 		r.number = last<<32 | uint64(recordsIn(buf[head:]))
 	}
-	buf = binary.AppendUvarint(buf, uint64(e.time-start))
-	buf = binary.AppendUvarint(buf, uint64(len(value)))
-	buf = append(buf, value...)
+	buf = appendBytes(appendNumber(buf, e.time-start), value)
 	x.valueBuf = buf
 	x.rec.SetRow(s.st.index, task.Row{Key: s.row(x, start, e.key, uint32(last)), Value: buf, Time: e.time})
 	if alone && s.nulls {
@@ -306,13 +302,11 @@ func (s *joinSide[T]) store(x *exec, e *event[T], alone bool) {
 
 // recordsIn counts the records of a chunk.
 func recordsIn(raw []byte) (n int) {
-	for ; len(raw) > 0; n++ {
-		_, a := binary.Uvarint(raw)
-		size, b := binary.Uvarint(raw[max(a, 0):])
-		if a <= 0 || b <= 0 || uint64(len(raw)-a-b) < size {
+	for list := (reader{b: raw}); len(list.b) > 0; n++ {
+		list.number()
+		if list.bytes(); list.bad {
 			return n
 		}
-		raw = raw[a+b+int(size):]
 	}
 	return n
 }

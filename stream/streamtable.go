@@ -124,7 +124,7 @@ func (j *streamTable[L, R, V]) waits(in Flow[L], o *options) bool {
 	}
 	n.details = append(n.details, "wait "+o.wait.String())
 	j.clock = n.ownClock()
-	j.waiting = &waiting[L]{rows: stored(n, n.store("", waitingLine), in.codec), wait: wait}
+	j.waiting = &waiting[L]{rows: stored(n.store("", waitingLine), in.codec), wait: wait}
 	n.released = append(n.released, &task.Timed{
 		Lines: []task.Line{{Prefix: waitingLine, Lag: wait}},
 		Run:   func(r *task.Record, due []task.Entry) error { return j.waiting.release(execOf(r), due, j.join) },

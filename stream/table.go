@@ -207,7 +207,7 @@ func (f Flow[T]) tableIn(n *node, c codec.Codec[T], add func(sink[event[T]])) Ta
 	if !needCodec(n, c) {
 		return out
 	}
-	rows := stored(n, n.store(""), c)
+	rows := stored(n.store(""), c)
 	out.get = rows.get
 	nulls := n.counter("records without a key")
 	add(func(x *exec, e event[T]) {
@@ -241,7 +241,7 @@ type row[T any] struct {
 	time  int64
 }
 
-func stored[T any](_ *node, st *store, c codec.Codec[T]) *rows[T] { return &rows[T]{st, c} }
+func stored[T any](st *store, c codec.Codec[T]) *rows[T] { return &rows[T]{st, c} }
 
 func (r *rows[T]) get(x *exec, key []byte) (v T, time int64, ok bool) {
 	raw, time, ok := x.rec.GetRow(r.st.index, key)

@@ -77,7 +77,7 @@ func (j *tableJoin[L, R, V]) declared(fn bool) bool {
 		if !needCodec(j.n, j.out.codec) {
 			return false
 		}
-		j.keep = stored(j.n, j.n.store(""), j.out.codec)
+		j.keep = stored(j.n.store(""), j.out.codec)
 		j.out.get = j.keep.get
 		return true
 	}

@@ -37,12 +37,7 @@ func (f Flow[T]) ToBy(choose func(key string, v T) string, topics ...reka.Topic[
 		n.details = append(n.details, t.Name())
 		writers[t.Name()] = toTopic(n, t.Name(), t.Codec())
 	}
-	nulls := n.counter("records without a value")
-	f.add(func(x *exec, e event[T]) {
-		if e.null {
-			x.count(nulls)
-			return
-		}
+	f.addValued(n, func(x *exec, e event[T]) {
 		name := choose(x.key(e.key), e.value)
 		if name == "" {
 			return
@@ -55,12 +50,3 @@ func (f Flow[T]) ToBy(choose func(key string, v T) string, topics ...reka.Topic[
 		write(x, e)
 	})
 }
-
-// Headers of records that are handed to a late output.
-const (
-	// LateWindows lists the windows that a record missed, as "start-end" in
-	// milliseconds, with commas between.
-	LateWindows = "reka-late-windows"
-	// LateStreamTime is the stream time that closed them, in milliseconds.
-	LateStreamTime = "reka-late-stream-time"
-)

@@ -36,7 +36,7 @@ type paneOp[T, A any] struct {
 }
 
 func newPaneOp[T, A any](p *windowOp[T, A], st *store) *paneOp[T, A] {
-	return &paneOp[T, A]{windowOp: p, st: st, panes: stored(p.n, st, p.out.codec)}
+	return &paneOp[T, A]{windowOp: p, st: st, panes: stored(st, p.out.codec)}
 }
 
 func (p *paneOp[T, A]) steps() {
@@ -106,7 +106,7 @@ func (p *paneOp[T, A]) opened(x *exec, key []byte, pane window.Window, first int
 		p.setNewest(x, key, pane.Start)
 	}
 	next, ok := p.next(x)
-	if ok && timeOf(next) <= first {
+	if ok && entryTime(next) <= first {
 		return
 	}
 	if ok {
@@ -128,8 +128,6 @@ func (p *paneOp[T, A]) next(x *exec) ([]byte, bool) {
 	}
 	return append([]byte(nil), raw...), true
 }
-
-func timeOf(entry []byte) int64 { return int64(binary.BigEndian.Uint64(entry[1:])) }
 
 // close emits a window that is closed, for some of the keys, and moves the
 // entry on: to the other keys, or to the next window.
@@ -163,7 +161,7 @@ func (p *paneOp[T, A]) upcoming(x *exec, next window.Window) window.Window {
 		if err != nil || len(row.Key) < rowHead {
 			break // the record has failed
 		}
-		if first, ok := p.w.First(timeOf(row.Key)); ok && first.Start > next.Start {
+		if first, ok := p.w.First(entryTime(row.Key)); ok && first.Start > next.Start {
 			return first
 		}
 		break

@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"encoding/binary"
-
 	"github.com/rekastream/reka/internal/task"
 	"github.com/rekastream/reka/window"
 )
@@ -22,7 +20,7 @@ const (
 
 // timeWindows returns what runs a record.
 func timeWindows[T, A any](p *windowOp[T, A]) sink[event[T]] {
-	rows := stored(p.n, p.n.store("", lineOpen, lineKept, lineKeys), p.out.codec)
+	rows := stored(p.n.store("", lineOpen, lineKept, lineKeys), p.out.codec)
 	paned := false
 	panes := newPaneOp(p, rows.st)
 	p.n.build = func() {
@@ -110,10 +108,7 @@ func (p *windowOp[T, A]) addTo(x *exec, e event[T], win window.Window, rows *row
 	} else {
 		ch.time = max(ch.time, at)
 	}
-	key := x.key(e.key)
-	ch.new = p.by.Add(key, e.value, a)
-	ch.hasNew = p.by.Delete == nil || !p.by.Delete(key, ch.new)
-	if !ch.hasOld && !ch.hasNew {
+	if ch.new, ch.hasNew = p.by.step(x, &e, a); !ch.hasOld && !ch.hasNew {
 		return
 	}
 	x.keyBuf = windowRow(x.keyBuf[:0], lineOpen, win.Start, e.key) // functions may have used it
@@ -123,9 +118,7 @@ func (p *windowOp[T, A]) addTo(x *exec, e event[T], win window.Window, rows *row
 
 // windowRow appends the key of a window's row.
 func windowRow(dst []byte, line byte, start int64, key []byte) []byte {
-	dst = append(dst, line)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(start))
-	return append(dst, key...)
+	return append(window.AppendTime(append(dst, line), start), key...)
 }
 
 // rowHead is what stands before the record's key in a window's row.

@@ -132,10 +132,8 @@ type windowOp[T, A any] struct {
 	by  Aggregator[T, A]
 	out Windows[A]
 
-	clock   *clock
+	lateness
 	nulls   *counter
-	late    *counter // windows missed, or records that changed nothing
-	idle    *counter // of those, the ones that only idle time has made late
 	lateOut func(x *exec, e *event[T], missed []window.Window)
 	finals  bool
 }
@@ -164,8 +162,7 @@ func aggregateWindows[T, A any](w Windowed[T], op string, by Aggregator[T, A], o
 	if !needCodec(n, c) {
 		return p.out
 	}
-	p.clock = n.ownClock()
-	p.nulls, p.late, p.idle = n.counter("records without a key or value"), n.counter("late"), n.counter("late by idle time")
+	p.nulls, p.lateness = n.counter("records without a key or value"), n.lateness()
 	if w.late != nil {
 		p.lateTo(*w.late)
 	}
@@ -194,12 +191,8 @@ func (p *windowOp[T, A]) lateTo(t reka.Stream[T]) {
 		p.n.b.failf(p.n, "a late output without a name or a codec")
 		return
 	}
-	to := p.n.output(t.Name())
+	write := lateOutput(p.n, t)
 	p.lateOut = func(x *exec, e *event[T], missed []window.Window) {
-		value := encode(x, t.Codec(), e.value)
-		if value == nil {
-			return
-		}
 		var list []byte
 		for i, w := range missed {
 			if i > 0 {
@@ -209,13 +202,7 @@ func (p *windowOp[T, A]) lateTo(t reka.Stream[T]) {
 			list = append(list, '-')
 			list = strconv.AppendInt(list, w.End, 10)
 		}
-		x.rec.Emit(to.index, task.Emission{
-			Key: e.key, Value: value, Time: e.time, Partition: -1,
-			Headers: []kafka.Header{
-				{Key: LateWindows, Value: list},
-				{Key: LateStreamTime, Value: strconv.AppendInt(nil, x.now(p.clock), 10)},
-			},
-		})
+		write(x, e, kafka.Header{Key: LateWindows, Value: list})
 	}
 }
 
@@ -225,10 +212,7 @@ func (p *windowOp[T, A]) missed(x *exec, e *event[T], wins []window.Window) {
 	if p.w.Kind() == window.KindSliding || p.w.Kind() == window.KindSession {
 		n = 1
 	}
-	x.rec.Count(p.late.index, n)
-	if x.rec.Idled() {
-		x.rec.Count(p.idle.index, n)
-	}
+	p.count(x, n)
 	if p.lateOut != nil {
 		p.lateOut(x, e, wins)
 		return
